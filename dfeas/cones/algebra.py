@@ -35,8 +35,6 @@ from dfeas.passes.block import Block
 
 AT_ONCE = 1 << 21
 """Entries of cones that are looked at at a time."""
-SYMMETRIC = 1e-12
-"""Difference of entries across the diagonal, relative to the largest, that is rounding."""
 
 
 @cache
@@ -102,7 +100,8 @@ def svec(S: Floats) -> Floats:
     if not np.isfinite(S).all():
         raise BadInputError("a matrix has entries that are not finite; remove or correct them")
     off = np.abs(S - np.swapaxes(S, -1, -2))
-    if off.max(initial=0.0) > SYMMETRIC * np.abs(S).max(initial=0.0):
+    # difference of entries across the diagonal, relative to the largest, that is rounding
+    if off.max(initial=0.0) > 1e-12 * np.abs(S).max(initial=0.0):
         at = np.unravel_index(int(off.argmax()), off.shape)
         raise BadInputError(
             f"not symmetric: entries {tuple(int(i) for i in at[-2:])} and {tuple(int(i) for i in at[:-3:-1])} differ by "

@@ -45,10 +45,6 @@ _COMMENTS = ('"', "*")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,300}")
 _HEADING = re.compile(r"\s*\+?([0-9]{1,300})(?![0-9])")
 
-PARSED = 1 << 20
-"""Bytes of text that are parsed at a time: more are no longer in cache when they are converted."""
-MOST_ROWS = 1 << 27
-"""Rows of all blocks, each of which has its place in memory: 1 GiB of row ends."""
 Numbers = NDArray[np.int64]
 
 
@@ -252,8 +248,9 @@ def _sizes(path: Path, number: int, line: str, m: int, blocks: int) -> list[int]
         words = f"expected the sizes of {max(1, blocks)} blocks, none of them 0, and m of at least 1"
         raise BadInputError(f"{path}: line {number}: {words}")
     rows = sum(-size if size < 0 else rows_of("s", size) for size in sizes)
-    if rows > MOST_ROWS:
-        raise BadInputError(f"{path}: line {number}: blocks of {rows:.6g} rows together; at most {MOST_ROWS} are read")
+    most_rows = 1 << 27  # rows of all blocks, each of which has its place in memory: 1 GiB of row ends
+    if rows > most_rows:
+        raise BadInputError(f"{path}: line {number}: blocks of {rows:.6g} rows together; at most {most_rows} are read")
     return sizes
 
 
@@ -279,13 +276,14 @@ def _at_once(text: bytes, layout: Layout) -> MatrixEntries | None:
         return None
     # where single spaces are between the words, as in most files, there is nothing to replace
     types = dict.fromkeys(_PLACES, "int32") | {"value": "float64"}
-    table = None if b"\r" in text else parse_table(text, types, " ", block=PARSED)
+    at_once = 1 << 20  # bytes of text: more are no longer in cache when they are converted
+    table = None if b"\r" in text else parse_table(text, types, " ", block=at_once)
     if table is None:
         plain = text.translate(_SEPARATORS)
         for double, single in ((b"  ", b" "), (b" \n", b"\n"), (b"\n ", b"\n")):
             while double in plain:
                 plain = plain.replace(double, single)
-        table = parse_table(plain.lstrip(b" "), types, " ", block=PARSED)
+        table = parse_table(plain.lstrip(b" "), types, " ", block=at_once)
     return None if table is None or not len(table) else _entries(table, layout)
 
 

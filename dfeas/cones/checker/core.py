@@ -30,12 +30,6 @@ from dfeas.verify.tallies import WRONG, BlockTally, Checker, Looker, Tallies, lo
 
 Groups = list[tuple[str, int, NDArray[np.int64]]]
 """Kind, size and first rows of cones."""
-PIECE = 1 << 18
-"""Entries of rows that are looked at at a time."""
-CLOSE = 1 - 1e-9
-"""A margin by a coarser norm that is larger by this tells nothing new."""
-NEARLY = 1e-6
-"""|Ax| that may be zero."""
 MOST = 1 << 20
 """Entries of rows with weights that are looked at together."""
 SHOWN = 3
@@ -182,7 +176,7 @@ def _pieces(block: Block, cones: Groups) -> Iterator[ConeRows]:
     for kind, size, starts in cones:
         d, dense = rows_of(kind, size), isinstance(block.points, np.ndarray)
         width = block.points.shape[1] if dense else 1 + block.points.nnz // len(block.label)
-        at_once = max(1, PIECE // (d * width))
+        at_once = max(1, (1 << 18) // (d * width))  # entries of rows at a time
         for first in range(0, len(starts), at_once):
             some = starts[first : first + at_once]
             places = some[:, None] + np.arange(d)
@@ -210,7 +204,8 @@ def _look_at_eigenvalues(tally: ConeTally, cones: ConeRows, y: Floats, known: fl
     # the norms are computed for the cones that may be the least
     first = int(margin.argmin())
     for some in (np.array([first]), np.flatnonzero(np.arange(len(row)) != first)):
-        some = some[margin[some] / size_of_y * CLOSE < min(known, tally.margin)]
+        # a margin by a coarser norm that is larger by this tells nothing new
+        some = some[margin[some] / size_of_y * (1 - 1e-9) < min(known, tally.margin)]
         if len(some):
             proper = least[some] / (cones.norms(some)[1] * size_of_y) / UP**2
             worst = int(proper.argmin())
@@ -301,7 +296,7 @@ def _is_worth_balancing(tally: ConeTally, data: Data) -> bool:
 
 
 def _may_be_zero(answer: Answer) -> bool:
-    return isinstance(answer, Check) and answer.verdict != "infeasible" and answer.margin_upper <= NEARLY
+    return isinstance(answer, Check) and answer.verdict != "infeasible" and answer.margin_upper <= 1e-6  # |Ax| that may be zero
 
 
 def _conclude_balanced(tally: ConeTally, data: Data) -> Check:
