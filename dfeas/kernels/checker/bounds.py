@@ -36,18 +36,10 @@ DISTANCES = ("rbf", "exponential")
 PRODUCTS = ("polynomial", "linear", "cosine")
 """Functions of x'z."""
 MOST_DEGREE = 1_000_000
-DIAGONAL_ROWS = 64
-"""Points at a time whose K(x, x) is asked of a function."""
 FAR = 1000
 """Points are scaled by at most this power of two: then the largest entry is such that its square is a number of float64."""
 TINY = 2.0**-1000
 """More than underflow takes from a value."""
-GONE = 700.0
-"""An exponent of which nothing is left but what underflow takes."""
-FILLED = 1 << 22
-"""Entries of sparse points that are filled up."""
-SOME = 64
-"""Points of whose middle the others are seen."""
 LOST = 2.0**-1070
 """More than underflow takes from a product."""
 DENSE_WORK, DENSE_BYTES = 400, 32 << 20
@@ -125,7 +117,8 @@ def call_function(function: Function, points: Any, others: Any) -> Floats:
         return tile
 
     def squares(some: Any) -> Floats:
-        pieces = (some[first : first + DIAGONAL_ROWS] for first in range(0, some.shape[0], DIAGONAL_ROWS))
+        diagonal_rows = 64  # points at a time whose K(x, x) is asked of a function
+        pieces = (some[first : first + diagonal_rows] for first in range(0, some.shape[0], diagonal_rows))
         found = np.concatenate([np.diagonal(values(piece, piece)) for piece in pieces])
         if not (found >= 0).all():
             raise BadInputError(f"the kernel function is not positive: K(x, x) = {found.min():g} for some point x")
@@ -189,7 +182,7 @@ def _fill_rows(points: Any, others: Any) -> tuple[Floats, Floats] | None:
     if isinstance(points, np.ndarray):
         return points, others
     both, _ = without_zeros(scipy.sparse.vstack([points, others], format="csr"))
-    if both.shape[0] * both.shape[1] > FILLED:
+    if both.shape[0] * both.shape[1] > 1 << 22:  # entries of sparse points that are filled up
         return None
     filled = np.asarray(both.toarray(), np.float64)
     return filled[: points.shape[0]], filled[points.shape[0] :]
@@ -206,7 +199,7 @@ def _exponentials(rate: float, distance: Floats, off: Floats) -> tuple[Floats, F
     """exp(-t) of a rate times distances that are off by so much at most, the product included, and how far it is off itself."""
     value = np.asarray(np.exp(-rate * distance))
     error = value * (np.expm1(rate * off * UP) + ELEMENTARY + 2 * U) * UP + TINY
-    gone = rate * (distance - off) > GONE  # an exponent above 700 is one, rounding or not, also beyond float64
+    gone = rate * (distance - off) > 700.0  # an exponent above 700 is one, rounding or not, also beyond float64
     return value, np.where(gone, TINY, np.fmin(error, 1.0))
 
 
@@ -228,7 +221,7 @@ def _of_distance(kernel: Kernel, points: Any, others: Any, same: Same | None) ->
     terms = _terms(points, others)
     with np.errstate(over="ignore", invalid="ignore"):
         if isinstance(points, np.ndarray):
-            origin = np.median(others[:: -(-len(others) // SOME)], axis=0)
+            origin = np.median(others[:: -(-len(others) // 64)], axis=0)  # points of whose middle the others are seen
             points, others = points - origin, others - origin
         ours, theirs = Wide(points).squares(), Wide(others).squares()
         square = _products(points, others)
