@@ -53,10 +53,6 @@ SUPPORT_ENTRIES = 10_000_000
 """Largest support, in entries of its points, that is kept for a proof that it balances exactly."""
 RADIUS_ENTRIES = 1 << 20
 """The same for a proof that the hull has a ball."""
-RADIUS_POINTS = 64
-"""Of those, for each feature: weights of all points, as a smooth method has them, show none."""
-LEVEL = 1e-12
-"""A share of all weights that may be rounding of zero."""
 NEARLY = 1e-6
 """|Ax| up to which such a proof is tried."""
 
@@ -306,7 +302,8 @@ def look_at_weights(tally: PointTally, block: SignedBlock, certificate: Certific
         tally.terms += len(some) + 1
         if certificate.many * chosen.terms <= SUPPORT_ENTRIES:
             tally.support.append((_as_stored(tally, block, some, chosen).scale_rows(block.label[some]), np.abs(factor)))
-        few = certificate.many <= min(RADIUS_POINTS * dimension, RADIUS_ENTRIES // dimension)
+        # 64 points for each feature: weights of all points, as a smooth method has them, show none
+        few = certificate.many <= min(64 * dimension, RADIUS_ENTRIES // dimension)
         if few and not tally.zero:
             tally.units.append((chosen.scale_rows(block.label[some] / size), weights[piece]))
     tally.total, tally.spread = summed, spread
@@ -386,7 +383,7 @@ def _prove_balance(tally: PointTally, upper: float, where: str) -> str | None:
     more = 0
     if tally.origin is not None:
         signed = float(factors @ points[:, -1])  # weights of points less those of opposite ones
-        more = int(abs(signed) > LEVEL * float(factors.sum()))
+        more = int(abs(signed) > 1e-12 * float(factors.sum()))  # a share of all weights that may be rounding of zero
     if more and tally.origin is not None:
         points, factors = np.vstack([points, np.copysign(1.0, signed) * tally.origin]), np.append(factors, abs(signed))
     from dfeas.verify.balance import balance  # which loads FLINT
