@@ -148,18 +148,15 @@ def name_in_errors(path: Path) -> Iterator[None]:
         raise
 
 
-WRITTEN_BYTES = 128 << 10
-"""That one call writes: for more the kernel asks for runs of pages of 2 MB, which a virtual machine may have to get from its
-host first, 4 s a GiB; small ones are those that were used a moment ago.
-"""
-
-
 def write_parts(file: BinaryIO, parts: Iterable[Any]) -> None:
     """Write buffers one after the other."""
+    # one call writes no more: for more the kernel asks for runs of pages of 2 MB, which a virtual machine may have to get
+    # from its host first, 4 s a GiB; small ones are those that were used a moment ago
+    written_bytes = 128 << 10
     for part in parts:
         entries = memoryview(part)
-        for first in range(0, entries.nbytes, WRITTEN_BYTES):
-            file.write(entries.cast("B")[first : first + WRITTEN_BYTES])
+        for first in range(0, entries.nbytes, written_bytes):
+            file.write(entries.cast("B")[first : first + written_bytes])
 
 
 def put(where: Place, *parts: Any, aside: Path | None = None) -> None:
@@ -214,8 +211,6 @@ def hold_file(path: Path) -> int | None:
 
 MOST_BYTES = 256 << 20
 """Of a file: parsed it takes about ten times as much. A result with a million conflicts has 100 MB."""
-MOST_DEPTH = 32
-"""Of lists and objects in each other; ours have five."""
 
 
 @dataclass(frozen=True)
@@ -320,13 +315,14 @@ def conform(value: Any, shape: Any, at: str = "it") -> None:
 def _require_flat(value: Any) -> None:
     """Raise ValueError for a value that is nested too deeply for whoever walks it."""
     level = [value]
-    for _ in range(MOST_DEPTH):
+    most_depth = 32  # of lists and objects in each other; ours have five
+    for _ in range(most_depth):
         held = [each for each in level if isinstance(each, dict | list)]
         if not held:
             return
         level = [entry for each in held for entry in (each.values() if isinstance(each, dict) else each)]
     if any(isinstance(each, dict | list) for each in level):
-        raise ValueError(f"nested deeper than {MOST_DEPTH}")
+        raise ValueError(f"nested deeper than {most_depth}")
 
 
 def _quote(value: Any) -> str:

@@ -22,8 +22,6 @@ from dfeas.errors import BadInputError
 
 EXACT = 2**53
 """Integers up to this are exact in float64."""
-SHOWN = 5
-"""Names that a message has."""
 
 
 def array_of(values: Any, where: str) -> NDArray[Any]:
@@ -148,7 +146,7 @@ def require_array(values: Any, where: str) -> None:
         held = [key for key in values if getattr(values[key], "ndim", 0)]
         first = next((key for key in held if values[key].ndim == 2), held[0]) if held else None
         call = "give an array" if first is None else f"give one of them, as {where}[{first!r}]"
-        what = ", ".join(map(str, held[:SHOWN])) or "no array"
+        what = ", ".join(map(str, held[:5])) or "no array"  # names that a message has
         raise BadInputError(f"{where}: a group or mapping ({name}) that holds {what}; {call}")
 
 
