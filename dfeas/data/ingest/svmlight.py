@@ -23,10 +23,6 @@ from dfeas.data.storage.sparse_readers import block_of
 from dfeas.errors import BadInputError, format_bytes, spell
 from dfeas.linalg.csr import Floats, canonicalise, csr_array, rows_ascend
 
-MOST_GROWTH = 100
-"""Dense bytes for one byte of text that are taken without asking."""
-SMALL_BYTES = 100 << 20
-"""A dense size that is always taken."""
 _DIGITS = 18
 _INDEX = re.compile(rb"[0-9]{1,%d}" % _DIGITS)
 _QUERY = re.compile(rb"qid:[0-9]+")
@@ -85,10 +81,11 @@ class Svmlight(TextSource):
 
     def _refuse_growth(self, n: int, length: int) -> None:
         dense = 8 * n * self.m
-        if dense > max(SMALL_BYTES, MOST_GROWTH * length):
+        most_growth = 100  # dense bytes for one byte of text that are taken without asking
+        if dense > max(100 << 20, most_growth * length):  # a dense size that is always taken
             raise BadInputError(
                 f"{self.where}: {n} points of {self.m} features take {format_bytes(dense)} dense, {dense // length} times "
-                f"their text (at most {MOST_GROWTH} times is taken); store them sparse: leave out {spell('sparse', False)}"
+                f"their text (at most {most_growth} times is taken); store them sparse: leave out {spell('sparse', False)}"
             )
 
     def parse(self, run: Lines) -> Batch:
