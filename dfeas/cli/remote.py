@@ -41,10 +41,6 @@ if TYPE_CHECKING:
 RUNS = "dfeas-runs"
 """Where the scheduler keeps what was submitted: the folder of each, and whether it was cancelled."""
 CANCELLED, BEGUN = "cancelled", "begun"
-ASK_SECONDS = 0.5
-"""Between two looks of a driver whether its run was cancelled."""
-MUCH = 1 << 60
-"""Bytes that nobody has."""
 PATIENCE = 30.0
 """Seconds to wait for a worker that answers."""
 
@@ -156,7 +152,7 @@ def _require_usable(problem: Problem, options: dict[str, Any]) -> None:
     """Raise what a run on data that is here, too, would raise before its first pass. A file of points is not read for that, and
     a memory that was not given is that of the workers.
     """
-    spec, resources = problem.spec, Resources(memory=options.get("memory") or MUCH)
+    spec, resources = problem.spec, Resources(memory=options.get("memory") or 1 << 60)  # bytes that nobody has
     if is_file(place(spec.where)):
         return
     with open_session(replace(problem, spec=replace(spec, transform=None)), resources, cones=True) as session:
@@ -230,7 +226,7 @@ class _Cancelled:
 
     def __call__(self) -> bool:
         now = time.monotonic()
-        if not self.found and now - self.asked >= ASK_SECONDS:
+        if not self.found and now - self.asked >= 0.5:  # between two looks of a driver whether its run was cancelled
             self.asked = now
             with suppress(OSError):  # of a scheduler that is gone the engine will hear
                 self.found = bool(self.client.get_metadata([RUNS, self.run, CANCELLED], False))

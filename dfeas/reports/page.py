@@ -52,9 +52,6 @@ MOST_POINTS, MOST_FEATURES = 50, 12
 SEPARATED = "{kind} (proof: {proof}); {message}"
 NAMED = 3
 """Points that stand out are named up to so many."""
-APART = 4
-"""Who stands out is so many times as far from the plane as any other point of the conflict. One wrong label among Gaussian
-points of 2 to 30 features was at 6 to 12 times, the first of a conflict of overlapping classes at 2 at most."""
 
 
 def report(
@@ -337,7 +334,9 @@ def count_outliers(scores: Floats) -> int:
     if not len(steps):
         return 0
     count = int(steps.argmax()) + 1
-    apart = np.abs(scores[count:]).max() <= -scores[count - 1] / APART
+    # one wrong label among Gaussian points of 2 to 30 features was 6 to 12 times as far from the plane as any other point of
+    # the conflict, the first of a conflict of overlapping classes 2 times at most
+    apart = np.abs(scores[count:]).max() <= -scores[count - 1] / 4
     return count if apart and scores[count - 1] < 0 and 2 * count < len(scores) else 0
 
 

@@ -86,10 +86,6 @@ ENTRY = 16
 SHARE = 16
 """Part of memory that a design may have to be held, and a level, with its name in Python, of what all may have."""
 LEVEL_BYTES = 1000
-SAMPLE = 1000
-"""Rows by which a formula says what columns it makes."""
-BLOCKS = 64
-"""Blocks of the scratch dataset that memory holds."""
 
 
 @dataclass(frozen=True)
@@ -212,7 +208,7 @@ class TableRegression:
             yield Batch(points, Categories(labels, []))
 
     def write(self, folder: Path, memory: int, progress: Progress) -> None:
-        most = max(1, int(memory / BLOCKS / (self.size / self.signs)))
+        most = max(1, int(memory / 64 / (self.size / self.signs)))  # blocks of the scratch dataset that memory holds
         rows = default_block_rows(self.m, 8, self.signs)
         if self.sparse:
             rows = sparse_block_rows(self.entries, ENTRY, self.signs)
@@ -346,7 +342,8 @@ class _Seen:
                 self._above += int((outcome > 0).sum())
                 self._between += int(((outcome > 0) & (outcome < 1)).sum())
             self.survey.add(columns_of(rows.frame.select(*right)), len(rows.frame), rows.counted)
-            self.sample += [rows.inside.head(SAMPLE)] if len(rows.numbers) and not self.sample else []
+            # rows by which a formula says what columns it makes
+            self.sample += [rows.inside.head(1000)] if len(rows.numbers) and not self.sample else []
         if not self.values.rows:
             raise BadInputError(f"{self.table.where}: no rows")
         about = self.values.outcome(self.asked.outcome, self.asked.positive)
