@@ -64,23 +64,23 @@ class ScaledCones:
         return self.take(~np.isin(first, other.index))
 
 
-@dataclass(frozen=True, slots=True)
-class Widest:
-    """What was found for some cones."""
-
-    y: Floats  # (m,) unit
-    low: float  # least eigenvalue of A*y
-    upper: float  # |Ax|
-    x: Floats  # (r,) in K, of trace 1
-
-
 Elements = list[Floats]
 """Of the cones of each part (c, d)."""
 
 
-def widest(kept: ScaledCones, share: float, settled: float = SETTLED) -> Widest:
+@dataclass(frozen=True, slots=True)
+class BestPair:
+    """The best y and the best x so far."""
+
+    y: Floats  # (m,) unit
+    low: float  # least eigenvalue of A*y
+    upper: float  # |Ax|
+    x: Elements  # in K, of trace 1
+
+
+def widest(kept: ScaledCones, share: float, settled: float = SETTLED) -> tuple[BestPair, Floats]:
     """A unit y whose least eigenvalue on the cones is at least ``share`` of the best one, or |Ax| at most ``settled``. The best
-    of the iterates, where float64 does not reach that.
+    of the iterates, where float64 does not reach that. Beside it its x (r,) as the cones lie.
     """
     parts = [_part(kept, group) for group in groups_of(kept.label)]
     rank = sum(part.group.rank * len(part.group.starts) for part in parts)
@@ -104,7 +104,7 @@ def widest(kept: ScaledCones, share: float, settled: float = SETTLED) -> Widest:
     places = np.zeros(len(kept.index))
     for part, each in zip(parts, best.x, strict=True):
         places[part.group.rows()] = each
-    return Widest(best.y, best.low, best.upper, places)
+    return best, places
 
 
 def _part(kept: ScaledCones, group: Group) -> ConePart:
@@ -195,16 +195,6 @@ def _reach(parts: list[ConePart], s: Elements, x: Elements, dz: Floats, dx: Elem
         middle = (within + beyond) / 2
         within, beyond = (middle, beyond) if stays(middle) else (within, middle)
     return 0.98 * within  # share of the way to the boundary that a step goes
-
-
-@dataclass(frozen=True, slots=True)
-class BestPair:
-    """The best y and the best x so far."""
-
-    y: Floats  # (m,) unit
-    low: float
-    upper: float
-    x: Elements  # of trace 1
 
 
 def _better(best: BestPair | None, parts: list[ConePart], z: Floats, x: Elements, image: Floats) -> BestPair:

@@ -232,9 +232,9 @@ class ConeWorkingSet(WorkingSet[ConeWorkingSetState]):
     def solve_columns(self, state: ConeWorkingSetState) -> ConeWorkingSetState:
         kept = state.columns
         assert kept is not None
-        solution = widest(kept, state.share, state.settled_upper)
+        solution, x = widest(kept, state.share, state.settled_upper)
         if solution.upper < state.bracket.upper:
-            best = Sparse(kept.index, solution.x)
+            best = Sparse(kept.index, x)
             state = replace(state, best=best, bracket=state.bracket.with_upper(solution.upper))
         stalled = "" if solution.low > 0 else f"the cones in memory have no separator, |Ax| = {solution.upper:.3g}"
         if stalled and solution.upper > state.settled_upper:

@@ -39,16 +39,10 @@ from dfeas.linalg.separate import SEPARATED, solve
 from dfeas.linalg.sparse_columns import column_matrix
 
 
-@dataclass(frozen=True)
-class Ascended:
-    """Where coordinate ascent has ended."""
-
-    alpha: Floats  # (s,) >= 0, none of them more than sqrt(s) / delta
-    near: bool  # the least score of alpha is within the tolerance of the widest margin
-
-
-def ascend(gram: Floats, delta: float, tolerance: float, start: Floats | None) -> Ascended:
-    """From nothing, or from alpha (s,) of fewer points, until the bracket is within the tolerance, or some steps were taken."""
+def ascend(gram: Floats, delta: float, tolerance: float, start: Floats | None) -> tuple[Floats, bool]:
+    """Coordinate ascent from nothing, or from alpha (s,) of fewer points, until the bracket is within the tolerance, or some
+    steps were taken: alpha (s,) >= 0, none of them more than sqrt(s) / delta, and whether it is within the tolerance.
+    """
     count = len(gram)
     alpha = np.zeros(count) if start is None else np.maximum(start, 0)
     slope = np.full(count, -1.0) if start is None else gram @ alpha + delta * alpha - 1
@@ -68,10 +62,10 @@ def ascend(gram: Floats, delta: float, tolerance: float, start: Floats | None) -
         if taken % look == 0:
             share = _share(alpha, slope + 1 - delta * alpha)
             if share >= 1 - tolerance:
-                return Ascended(alpha, True)
+                return alpha, True
             if share <= 0 and taken >= count:  # rounds without a separator after which others know better
                 break
-    return Ascended(alpha, False)
+    return alpha, False
 
 
 def _share(alpha: Floats, scores: Floats) -> float:
@@ -82,13 +76,8 @@ def _share(alpha: Floats, scores: Floats) -> float:
 
 RIDGES = tuple(10.0**-power for power in range(3, 13))
 """delta, one after the other."""
-TRIES = 3
 STEPS = 40
 """Systems for one delta, at most."""
-
-
-CLOSE = 0.05
-"""How near to the widest margin of points a separator is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +104,11 @@ def nearest(gram: Floats, start: Floats | None = None, tolerance: float = 0.05) 
     """The widest separator of points with a Gram matrix (s, s) whose diagonal is 1, up to ``tolerance``, or a conflict.
     ``start`` (s,) is alpha of what was known of some of them.
     """
-    begun = ascend(gram, RIDGES[0], tolerance, start)
-    active, steps = begun.alpha > 0, 1
+    alpha, near = ascend(gram, RIDGES[0], tolerance, start)
+    active, steps = alpha > 0, 1
     if not active.any():
         active[:] = True
-    best = _better(None, gram, begun.alpha / begun.alpha.sum(), steps) if begun.near else None
+    best = _better(None, gram, alpha / alpha.sum(), steps) if near else None
     if best is not None and best.low >= (1 - tolerance) * best.upper:
         return best
     with one_thread(of_scipy=True):
@@ -191,7 +180,7 @@ def least_score(gram: Floats, x: Floats) -> float:
 
 def _pivot(gram: Floats, delta: float, active: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.bool_], int]:
     """alpha (s,) >= 0, which entries are positive, and systems solved."""
-    fewest, tries = len(gram) + 1, TRIES
+    fewest, tries = len(gram) + 1, 3
     alpha = np.zeros(len(gram))
     rounding = 1e-9  # entries and scores that are negative by no more are zero
     for step in range(1, STEPS + 1):
@@ -204,7 +193,7 @@ def _pivot(gram: Floats, delta: float, active: NDArray[np.bool_]) -> tuple[Float
         if not count or step == STEPS:
             break
         if count < fewest:
-            fewest, tries = count, TRIES
+            fewest, tries = count, 3
         elif tries > 0:
             tries -= 1
         else:
@@ -237,7 +226,8 @@ def nearest_of(matrix: Matrix, points: Points, labels: Floats, start: Floats | N
     the widest margin that was asked for: the upper end of few is one of all. None leaves, so it ends. Low is of all points
     where few are separated. ``start`` (s,) is alpha of what was known.
     """
-    close, x = CLOSE if tolerance is None else min(CLOSE, tolerance / 4), np.zeros(len(labels)) if start is None else start
+    close = 0.05 if tolerance is None else min(0.05, tolerance / 4)  # how near to the widest margin a separator is
+    x = np.zeros(len(labels)) if start is None else start
     few = np.flatnonzero(x)
     if not len(few) or matrix.kernel.name == "callable":  # a function of Python may be no kernel, which all may show
         most = 128 if matrix.kernel.name != "callable" else len(labels)  # points that are looked at first

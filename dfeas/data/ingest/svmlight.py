@@ -62,13 +62,14 @@ class Svmlight(TextSource):
         features = options.features
         self._given = features is not None
         if features is None:
-            counts = sum((counts_of(run.text) for run in self._file.runs()), Counts())
-            if counts.last < self._base:
-                what = f"no features in {counts.points} points; is it svmlight (LABEL INDEX:VALUE ...)?"
+            counts = np.array([counts_of(run.text) for run in self._file.runs()], np.int64).reshape(-1, 4)
+            some, entries, size = counts[:, :3].sum(axis=0).tolist()
+            self.n, last = some, int(counts[:, 3].max(initial=-1))
+            if last < self._base:
+                what = f"no features in {self.n} points; is it svmlight (LABEL INDEX:VALUE ...)?"
                 raise BadInputError(f"{self.where}: {what}")
             # ``parse`` finds out whether the indices of each line ascend
-            self.n, features = counts.points, counts.last + 1 - self._base
-            some, entries = counts.points, counts.entries
+            features = last + 1 - self._base
         else:
             first = next(self._file.runs(), Lines(1, b"")).text
             some, entries = max(1, first.count(b"\n")), first.count(b":")
@@ -76,7 +77,7 @@ class Svmlight(TextSource):
         self.m = features
         self.sparse = entries < SPARSE_BELOW * some * features if options.sparse is None else options.sparse
         if not self._given and not self.sparse:
-            self._refuse_growth(counts.points, counts.bytes)
+            self._refuse_growth(some, size)
         self.notes = (f"text stored {'sparse' if self.sparse else 'dense'}, as float64",)
 
     def _refuse_growth(self, n: int, length: int) -> None:
@@ -128,22 +129,8 @@ class Svmlight(TextSource):
             last = place
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """How much some lines hold."""
-
-    points: int = 0
-    entries: int = 0
-    last: int = -1  # greatest of the last indices of its lines
-    bytes: int = 0
-
-    def __add__(self, other: Counts) -> Counts:
-        sums = self.points + other.points, self.entries + other.entries
-        return Counts(*sums, max(self.last, other.last), self.bytes + other.bytes)
-
-
-def counts_of(text: bytes) -> Counts:
-    """Points and entries of whole lines, and the greatest of their last indices."""
+def counts_of(text: bytes) -> tuple[int, int, int, int]:
+    """Points, entries and bytes of whole lines, and the greatest of their last indices."""
     body = _COMMENT.sub(b"", text) if b"#" in text else text
     content = np.frombuffer(body, np.uint8)
     ends = np.append(np.flatnonzero(content == ord("\n")), len(content))
@@ -162,7 +149,7 @@ def counts_of(text: bytes) -> Counts:
             word = line[: max(0, line.rfind(b":"))].rsplit(None, 1)[-1:]
             if word and _INDEX.fullmatch(word[0]):
                 last = max(last, int(word[0]))
-    return Counts(points, len(colons), last, len(text))
+    return points, len(colons), len(text), last
 
 
 def _indices(content: NDArray[np.uint8], begins: NDArray[np.int64], colons: NDArray[np.int64]) -> NDArray[np.int64]:
