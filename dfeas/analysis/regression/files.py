@@ -76,16 +76,13 @@ from dfeas.verify.separation import COMPLETE
 
 if TYPE_CHECKING:  # pyarrow may be absent
     from dfeas.data.ingest.csv_file import CsvColumns
-    from dfeas.data.ingest.statistics_files import StatisticsColumns
-    from dfeas.data.ingest.tables import ParquetColumns
+    from dfeas.data.ingest.tables import ParquetColumns, StatisticsColumns
 
-BATCH_BYTES = 16 << 20
 LEAST_ROWS, MOST_ROWS = 256, 1 << 16
 ENTRY = 16
 """Bytes of an entry of a sparse point, with its place."""
 SHARE = 16
-"""Part of memory that a design may have to be held, and a level, with its name in Python, of what all may have."""
-LEVEL_BYTES = 1000
+"""Part of memory that a design may have to be held, and levels, with their names in Python."""
 
 
 @dataclass(frozen=True)
