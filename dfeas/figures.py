@@ -35,7 +35,6 @@ each stands out from white."""
 SERIES = (BLUE, RED, GREEN, PINK, ORANGE, BLACK, GREY)
 MARKERS = "os^DvPXp*"
 """Colours and dots of several runs, in order: after seven runs the same colour comes with another dot."""
-MOST_TICKS = 7
 _STYLE: Any = {
     "font.family": ["DejaVu Sans", "sans-serif"],  # the first comes with matplotlib
     "font.size": 11,
@@ -251,7 +250,7 @@ def _scale_by_decades(axes: Axes, which: Literal["x", "y"], values: Sequence[flo
     axes.set(**{f"{which}scale": SymmetricalLogScale(axis, linthresh=least), f"{which}lim": (low, above)})
     locator = axis.get_major_locator()
     assert isinstance(locator, SymmetricalLogLocator), "that of the scale"
-    locator.set_params(numticks=MOST_TICKS)
+    locator.set_params(numticks=7)
     axis.set_major_formatter("{x:g}")
     return least
 

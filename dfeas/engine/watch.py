@@ -32,7 +32,6 @@ R = TypeVar("R")
 
 logger = logging.getLogger("dfeas")
 
-TRIES = 3
 _STEP_SECONDS = 0.1
 TOPIC = "dfeas-workers"
 """Of the events. ``all``, which says it too, also tells a client that it is gone, and a scheduler complains when it cannot."""
@@ -357,7 +356,7 @@ class Retry:
             self.deaths += error.allowed_failures + 1
         else:
             self.tries += 1
-        if self.tries == TRIES:
+        if self.tries == 3:
             cancelled = isinstance(error, FutureCancelledError) and self.watch.crew.workers
             lost = "lost what it was to compute, though it has workers" if cancelled else "was lost"
             raise ClusterLostError(f"the Dask cluster {lost}: {line(error)}") from None

@@ -35,7 +35,6 @@ from dfeas.passes.protocol import OnPairs
 
 R = TypeVar("R")
 
-_OPEN_RUNS = 8
 _opened: dict[Source, Dataset] = {}
 _tile_caches: dict[str, TileCache] = {}  # by run
 _opening, _tile_caches_lock = Lock(), Lock()
@@ -101,7 +100,7 @@ def open_cached(source: Source, room: Callable[[Dataset], int] | None = None) ->
                     other.kept.close()
                 dataset.enable_cache(source.cache_bytes if room is None else min(source.cache_bytes, room(dataset)))
             _opened[source] = dataset
-            for oldest in list(_opened)[:-_OPEN_RUNS]:
+            for oldest in list(_opened)[:-8]:
                 del _opened[oldest]
         return dataset
 

@@ -46,12 +46,9 @@ from dfeas.settings import parse_bytes, require_type
 from dfeas.verify.certificate import Certificate
 
 _TAG = b'<meta name="generator" content="dfeas report">'
-_HEAD_BYTES = 1000
 MOST_POINTS, MOST_FEATURES = 50, 12
 """Of a conflict, and of a hyperplane, that are listed."""
 SEPARATED = "{kind} (proof: {proof}); {message}"
-NAMED = 3
-"""Points that stand out are named up to so many."""
 
 
 def report(
@@ -358,9 +355,10 @@ def explain_conflict(ordered: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
     if not count:
         lowest = f"point {_call_point(ordered[0])}, labelled {ordered[0]['label']}, has the lowest score, {first}"
         return "", f"{len(scores):,} points conflict, and none stands out: {lowest}."
+    few = count <= 3  # that are named
     named = [f"{_call_point(entry)} (labelled {entry['label']})" for entry in ordered[:count]]
-    suspects = f"{count:,} points stand out" if count > NAMED else f"suspect{'s' * (count > 1)}: point{'s' * (count > 1)} "
-    suspects += ", ".join(named) * (count <= NAMED)
+    suspects = f"{count:,} points stand out" if not few else f"suspect{'s' * (count > 1)}: point{'s' * (count > 1)} "
+    suspects += ", ".join(named) * few
     own = f"score {first}" if count == 1 else f"scores {first} to {format_signed(scores[count - 1])}"
     others = f"{len(scores) - count:,} others of the conflict {format_signed(scores[count])} or more"
     return suspects, f"{own}, {others}: look at {'its label' if count == 1 else 'their labels'} first."
@@ -458,6 +456,6 @@ def _choose_target(runs: Sequence[str | Path], out: str | Path | None) -> Place:
         raise UsageError(f"{target}: a folder; give the name of a file")
     if target.exists():
         with target.open("rb") as file:
-            if _TAG not in file.read(_HEAD_BYTES):
+            if _TAG not in file.read(1000):
                 raise UsageError(f"{target}: exists already and is no report of dfeas; choose another name with {spell('out')}")
     return target

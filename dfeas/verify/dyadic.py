@@ -164,7 +164,6 @@ def split_integers(integers: Integers) -> Floats:
     return np.array(parts)
 
 
-SPLIT = 2.0**27 + 1
 LARGE = 1e140
 """Magnitudes below this are split and multiplied without overflow."""
 
@@ -225,12 +224,11 @@ def _multiply(first: Any, second: Any) -> tuple[Any, Any]:
 
 def _halves(values: Any) -> tuple[Any, Any]:
     """Two numbers of at most 26 bits each whose sum the value is (Dekker 1971)."""
-    shifted = SPLIT * values
+    shifted = (2.0**27 + 1) * values
     high = shifted - (shifted - values)
     return high, values - high
 
 
-WIDTH = 1 << 13
 Matrix = Any
 """Points (r, d) of float64: an array, or a CSR matrix."""
 
@@ -324,13 +322,14 @@ def _are_orthogonal(points: Matrix, basis: Integers, most: Floats) -> NDArray[np
 
 def _product(points: Matrix, residue: Floats, columns: Floats, prime: int) -> Floats:
     """Residues (r, k) of products, from residues of the entries of points (in their layout) and of the columns (d, k)."""
+    width = 1 << 13  # so many products of two residues are summed exactly in float64
     if not isinstance(points, np.ndarray):
         matrix = scipy.sparse.csr_array((residue, points.indices, points.indptr), shape=points.shape)
-        assert np.diff(points.indptr).max(initial=0) <= WIDTH, "sums are exact"
+        assert np.diff(points.indptr).max(initial=0) <= width, "sums are exact"
         return np.asarray((matrix @ columns) % prime, np.float64)
     sums = np.zeros((len(residue), columns.shape[1]))
-    for first in range(0, residue.shape[1], WIDTH):
-        sums += residue[:, first : first + WIDTH] @ columns[first : first + WIDTH] % prime
+    for first in range(0, residue.shape[1], width):
+        sums += residue[:, first : first + width] @ columns[first : first + width] % prime
     return np.asarray(sums % prime, np.float64)
 
 

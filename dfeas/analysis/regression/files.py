@@ -143,7 +143,7 @@ class RegressionFile:
         """All rows in order, so many that ``width`` numbers for each take few megabytes; of some columns. Raises BadInputError
         for weights that are none, and KeyboardInterrupt when it is to stop.
         """
-        stop, rows = Output().stop, max(LEAST_ROWS, min(MOST_ROWS, BATCH_BYTES // (8 * max(1, width))))
+        stop, rows = Output().stop, max(LEAST_ROWS, min(MOST_ROWS, (16 << 20) // (8 * max(1, width))))
         number, read = 0, [*columns, *(name for name in self.beside if name not in columns)]
         for batch in self.reader.batches(read, rows):
             if stop():
@@ -320,7 +320,7 @@ class _Seen:
         self, table: RegressionFile, asked: Asked, name: str, columns: Sequence[str], outcomes: Callable[[Rows], NDArray[Any]]
     ) -> None:
         self.table, self.asked, self.columns, self.outcomes = table, asked, columns, outcomes
-        most = min(MOST_LEVELS, asked.resources.memory_bytes // (SHARE * LEVEL_BYTES))
+        most = min(MOST_LEVELS, asked.resources.memory_bytes // (SHARE * 1000))  # bytes of a level
         self.survey = ColumnSurvey(table.where, most_levels=most, text=asked.text)
         self.values, self._above, self._between, self._dropped = Values(name), 0, 0, 0
         self.sample = list[nw.DataFrame[Any]]()  # some rows, where any is in the likelihood

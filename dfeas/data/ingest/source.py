@@ -21,7 +21,6 @@ from dfeas.linalg.points import Points, is_dense, stack_points
 
 MANY = 1 << 60
 """More points than there are: n of a source that has not ended."""
-LEAST_ROWS = 64
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -118,7 +117,7 @@ def stack_columns(columns: Sequence[NDArray[Any]], dtype: np.dtype[Any]) -> NDAr
     """Points (b, m) from m columns (b,), cast to ``dtype``."""
     points = np.empty((len(columns[0]), len(columns)), dtype)
     # entries that are transposed at a time: they stay in cache, which takes half the time
-    size = max(LEAST_ROWS, (1 << 15) // len(columns))
+    size = max(64, (1 << 15) // len(columns))
     for first in range(0, len(points), size):
         rows = slice(first, first + size)
         np.stack([column[rows] for column in columns], axis=1, out=points[rows])

@@ -20,7 +20,6 @@ LEAVE_OUT = either("dfeas.table(X, y, without=[..])", "--without NAME")
 """What leaves columns out, for messages."""
 LEAST_IDS = 20
 """Rows from which on values that are others in each are taken for an id."""
-LONG_ID = 10**8
 LIKE_AN_ID = "has another whole number in each row"
 
 
@@ -87,7 +86,7 @@ def are_ids(values: NDArray[Any]) -> bool:
     """Whether whole numbers run through a range, or are long, and none comes twice."""
     if len(values) < LEAST_IDS or len(np.unique(values)) < len(values):
         return False
-    return bool(np.ptp(values) == len(values) - 1 or np.abs(values).min() >= LONG_ID)
+    return bool(np.ptp(values) == len(values) - 1 or np.abs(values).min() >= 10**8)
 
 
 def warn_of_ids(points: NDArray[Any], names: Sequence[str], where: str) -> None:
