@@ -29,8 +29,6 @@ DENSE_BYTES = 8 << 20
 """Of an array that is made of sparse rows where that is less work."""
 SMALL = 1 << 16
 """Entries of a cone, as an array of its features, up to which it is one of many."""
-AT_ONCE = 1 << 19
-"""Entries of small cones that are looked at at a time."""
 PAIRS = 1 << 18
 """Pairs of entries that are looked at at a time."""
 SCATTERED = 5.0
@@ -132,7 +130,8 @@ class SparsePart(ConePart):
         width, d, count = self.D.shape[1], self.group.dimension, len(self.group.starts)
         terms = self.group.size**2 if self.group.kind == "s" else d
         total, wide = np.zeros(width * width), np.zeros((width, width))
-        for run, rows in few_at_once(self.D, np.arange(count * d).reshape(-1, d), AT_ONCE):
+        at_once = 1 << 19  # entries of small cones
+        for run, rows in few_at_once(self.D, np.arange(count * d).reshape(-1, d), at_once):
             narrow = Narrow.of(rows, d)
             for room in np.unique(narrow.widths).tolist():
                 alike = np.flatnonzero(narrow.widths == room)

@@ -30,8 +30,6 @@ from dfeas.linalg.points import Floats
 
 _HARD = CONE_KINDS[2:]
 
-PAIRED = 8
-"""Of so many blocks one has a pair of cones that bounds the margin of a hard kind."""
 ROUNDS = 6
 """Of the fixed point of a margin and the norm that it is a share of."""
 
@@ -90,7 +88,7 @@ class ConeInstance(Generated):
         against = None
         groups = groups_of(label)
         for group in groups:
-            paired = group is groups[0] and index % PAIRED == 0
+            paired = group is groups[0] and index % 8 == 0  # a pair bounds the margin of a hard kind
             hard = self.kind in _HARD
             points[group.rows()] = self._hard_rows(group, random, paired) if hard else self._rows(group, random)
             if against is None and len(group.starts) >= 3:

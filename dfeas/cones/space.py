@@ -237,10 +237,6 @@ def _solver_seconds(dataset: Dataset, facts: Facts) -> float:
     return 30 * 2 * best * min(rows, dataset.n) / tried_rows * (facts.m / trial.shape[1]) ** 2
 
 
-AT_ONCE = 1 << 16
-"""Rows of cones whose scores are found at a time."""
-
-
 @dataclass(frozen=True)
 class LeastEigenvalue(Rule):
     """Where A*y lies in each cone: its least eigenvalue, over the norm of the cone."""
@@ -250,7 +246,7 @@ class LeastEigenvalue(Rule):
     def score(self, block: Block) -> tuple[NDArray[Any], ...]:
         factor, value = factors(block), np.empty(block.size)
         for group in groups_of(block.label):
-            at_once = max(1, AT_ONCE // group.dimension)
+            at_once = max(1, (1 << 16) // group.dimension)
             for start in range(0, len(group.starts), at_once):
                 rows = group.rows(slice(start, start + at_once))
                 value[rows[:, 0]] = least(group.kind, group.size, exact_scores(block, rows, self.y, factor))

@@ -11,7 +11,7 @@ over all cones; x on the cones of W, whose |Ax| bounds every margin. Passes: a s
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,13 +28,6 @@ from dfeas.passes.block import Block
 from dfeas.passes.protocol import Partial, Question, together
 from dfeas.passes.softmin import Softmin
 
-GATHERED = 60
-"""Rows that join after a pass, at most, for each entry of y."""
-COPIES = 6
-"""Of the rows in memory, while the solver works."""
-ANSWERED = 8
-"""Of the rows that memory holds one in so many is in an answer: some answers wait to be merged."""
-
 
 @dataclass(frozen=True, slots=True)
 class RowLimit:
@@ -44,6 +37,9 @@ class RowLimit:
     memory: int  # bytes for what a method keeps
     largest: int = 1  # rows of the largest cone
     entries: float = 0.0  # stored ones of a sparse row, on average; 0 of dense ones
+    gathered: ClassVar[int] = 60  # rows that join after a pass, at most, for each entry of y
+    copies: ClassVar[int] = 6  # of the rows in memory, while the solver works
+    answered: ClassVar[int] = 8  # of the rows that memory holds one in so many is in an answer: some wait to be merged
 
     @property
     def row_bytes(self) -> float:
@@ -59,18 +55,18 @@ class RowLimit:
 
     @property
     def most(self) -> int:
-        return max(1, int((self.memory - self.solver_bytes) / (self.row_bytes * COPIES)))
+        return max(1, int((self.memory - self.solver_bytes) / (self.row_bytes * self.copies)))
 
     @property
     def answer_rows(self) -> int:
         """Of an answer, at most; a larger cone comes alone."""
-        return max(1, min(GATHERED * self.m, self.most // ANSWERED))
+        return max(1, min(self.gathered * self.m, self.most // self.answered))
 
     @property
     def least_memory(self) -> int:
         """Bytes without which it is of no use: for a sample, and for three of the largest cones."""
         # with fewer rows than 4 for each entry of y a sample says little
-        return int(self.row_bytes * COPIES * max(4 * self.m, 3 * self.largest)) + self.solver_bytes
+        return int(self.row_bytes * self.copies * max(4 * self.m, 3 * self.largest)) + self.solver_bytes
 
     @property
     def fits(self) -> bool:
@@ -85,7 +81,7 @@ class RowLimit:
     @property
     def usual_bytes(self) -> int:
         """Bytes that these take, with answers."""
-        return int(self.row_bytes * (COPIES * self.usual + ANSWERED * self.answer_rows)) + self.solver_bytes
+        return int(self.row_bytes * (self.copies * self.usual + self.answered * self.answer_rows)) + self.solver_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,4 +244,4 @@ class ConeWorkingSet(WorkingSet[ConeWorkingSetState]):
 
     def bound(self, facts: Facts, margin: float) -> float:
         """One for each growth: all rows, by so many at a time, at most."""
-        return 2 + facts.n / (GATHERED * facts.m)
+        return 2 + facts.n / (RowLimit.gathered * facts.m)

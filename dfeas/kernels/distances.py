@@ -22,7 +22,6 @@ from dfeas.linalg.points import Array, Floats, Points, is_dense, longest, take_r
 
 SHOWN = 1e-12
 """An error of a kernel value that is noticed."""
-U = 2.0**-53
 TILE_ROWS = 512
 """Of both sides of a tile: it is 1 MB in float32, and stays in cache until it has been used."""
 
@@ -139,7 +138,7 @@ class Distance:
 
     def _off(self, sizes: Floats, terms: int) -> Floats:
         """Rounding errors (r,) in sums of terms: those of a product add up like a random walk."""
-        return np.asarray((8 + np.sqrt(terms)) * U * sizes**2)
+        return np.asarray((8 + np.sqrt(terms)) * 2.0**-53 * sizes**2)
 
     def _pair_exponents(self, points: Points, others: Points) -> Floats:
         """Exponents (r,) of pairs of points (r, m), from their differences."""

@@ -40,8 +40,6 @@ from dfeas.passes.select import Named, Selection, SelectPartial, finish_lowest, 
 
 FIRST = 1000
 """Points of the sample, at least."""
-MOST = 8000
-"""Points that a factorisation takes in reasonable time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +262,7 @@ def capacity(facts: Facts, classes: int = 1) -> int:
     of_points = point_bytes(facts) * classes
     # 32 c^2 + of_points c = memory
     count = (isqrt(of_points**2 + 128 * facts.memory) - of_points) // 64
-    return max(2, min(facts.n, MOST, count))
+    return max(2, min(facts.n, 8000, count))  # more take a factorisation an unreasonable time
 
 
 def point_bytes(facts: Facts) -> int:

@@ -30,8 +30,6 @@ from dfeas.verify.tallies import WRONG, BlockTally, Checker, Looker, Tallies, lo
 
 Groups = list[tuple[str, int, NDArray[np.int64]]]
 """Kind, size and first rows of cones."""
-MOST = 1 << 20
-"""Entries of rows with weights that are looked at together."""
 SHOWN = 3
 """Critical cones that are named."""
 
@@ -135,7 +133,8 @@ class Cones(Checker):
                 closer = read(look_at, Weighted(InteriorTally, partial(look_inside, level=DEEP * tally.inside)), [each], None)
                 if is_balanced(closer.tallies[0], _residual(tally, data)[0]):
                     answers[-1] = _conclude_balanced(tally, data)
-            if each.kind == "gordan" and _may_be_zero(answers[-1]) and not data.rounded and len(each.support) * data.m <= MOST:
+            few = len(each.support) * data.m <= 1 << 20  # entries of rows with weights that are looked at together
+            if each.kind == "gordan" and _may_be_zero(answers[-1]) and not data.rounded and few:
                 kept = read(look_at, Weighted(RowTally, keep_rows), [each], None).tallies[0]
                 if is_linear_conflict(kept):
                     answers[-1] = _conclude_balanced(tally, data)

@@ -35,7 +35,6 @@ DISTANCES = ("rbf", "exponential")
 """Functions of a distance."""
 PRODUCTS = ("polynomial", "linear", "cosine")
 """Functions of x'z."""
-MOST_DEGREE = 1_000_000
 FAR = 1000
 """Points are scaled by at most this power of two: then the largest entry is such that its square is a number of float64."""
 TINY = 2.0**-1000
@@ -66,7 +65,7 @@ class Kernel:
             kernel = cls(str(values["name"]), float(values["gamma"]), int(values["degree"]), float(values["coef0"]), function)
         except (ValueError, TypeError, KeyError, OverflowError) as error:
             raise BadInputError(f"the kernel {text!r} cannot be read: {error}") from None
-        name, polynomial = kernel.name, kernel.name == "polynomial"
+        name, polynomial, most = kernel.name, kernel.name == "polynomial", 1_000_000
         if name == "callable":
             if function is None:
                 raise BadInputError("this was solved with a kernel function of Python, which is needed again: kernel=function")
@@ -75,10 +74,8 @@ class Kernel:
             raise UsageError(f"unknown kernel {name}; expected {expected}, or a function of two blocks of points")
         elif (name in DISTANCES or polynomial) and not 0 < kernel.gamma < np.inf:
             raise UsageError(f"gamma {kernel.gamma:g} of the {name} kernel: expected a number above 0")
-        elif polynomial and not 1 <= kernel.degree <= MOST_DEGREE:
-            raise UsageError(
-                f"degree {kernel.degree} of the polynomial kernel: expected a whole number from 1 to {MOST_DEGREE}"
-            )
+        elif polynomial and not 1 <= kernel.degree <= most:
+            raise UsageError(f"degree {kernel.degree} of the polynomial kernel: expected a whole number from 1 to {most}")
         elif polynomial and not 0 <= kernel.coef0 < np.inf:
             raise UsageError(
                 f"coef0 {kernel.coef0:g} of the polynomial kernel: expected a number of at least 0, or it is no kernel"
