@@ -1,13 +1,6 @@
 """A product of cones in order, where its rows lie in blocks that no cone reaches out of, and programmes as such rows.
 
 A conic programme in the form of SCS, A x + s = b with s in a product of cones, as rows of cones that have no right side.
-
-The question is whether some x has s in the interior. It is asked of y = (x, t) with t > 0 and b t - A x inside: then x / t is
-such an x, and of such an x (x, 1) is such a y, so that neither answer says less or more. The row of t is behind all others.
-
-Equalities (the zero cone) are solved by Gauss's elimination in fractions: (x, t) = basis y, with an entry of y for each
-variable that is left, and the rows are asked about y. Of these rows each entry is rounded once, which the checker allows for:
-what it proves holds of all rows that are so near.
 """
 
 from __future__ import annotations
@@ -189,7 +182,12 @@ class Placing:
 
 @dataclass(frozen=True)
 class Program:
-    """How the points of rows of cones are those of the programme that they were made of."""
+    """How the points of rows of cones are those of the programme that they were made of.
+
+    The question is whether some x has s in the interior. It is asked of y = (x, t) with t > 0 and b t - A x inside: then x / t
+    is such an x, and of such an x (x, 1) is such a y, so that neither answer says less or more. The row of t is behind all
+    others.
+    """
 
     rows: Any  # (N + 1, m + 1) of b t - A x and t, equalities first
     equal: int = 0
@@ -241,6 +239,10 @@ def solutions(rows: Any) -> tuple[tuple[Row, ...], int]:
     """A basis, d rows of k, of the y with rows (p, d) times y zero, and k, which is at least 1: without entries where 0 is the
     only y. Entries are whole numbers over a power of two, below 2. A variable that was solved for is a sum of others, and t
     is one only where the rows make it zero. Raises BadInputError where that takes too long.
+
+    This is Gauss's elimination in fractions of the equalities (the zero cone): (x, t) = basis y, with an entry of y for each
+    variable that is left, and the rows are asked about y. Of these rows each entry is rounded once, which the checker allows
+    for: what it proves holds of all rows that are so near.
     """
     solved: dict[int, Row] = {}
     work = 0

@@ -6,9 +6,6 @@ The question is whether some x has  x_1 F_1 + .. + x_m F_m - F_0  positive defin
 t > 0, an entry of the orthant, last of them; where F_0 is zero, of x alone. A diagonal block is entries of the orthant, and so
 are rows of a block that have no entry off the diagonal in any matrix. Where the matrices of a block fall into the same diagonal
 blocks, after a permutation, each of these is a cone of its own.
-
-``_by_lines`` says what the format of entries is. ``_at_once`` reads them by columns of numbers, and gives up at any doubt: it
-never accepts what the other one refuses, nor reads another value.
 """
 
 from __future__ import annotations
@@ -272,6 +269,9 @@ def _first(path: Path, number: int, line: str) -> int:
 
 
 def _at_once(text: bytes, layout: Layout) -> MatrixEntries | None:
+    """By columns of numbers; None at any doubt. What the format of entries is says ``_by_lines``: this never accepts what that
+    refuses, nor reads another value.
+    """
     if not text:
         return None
     # where single spaces are between the words, as in most files, there is nothing to replace

@@ -1,13 +1,4 @@
-"""What both engines scan: ranges of consecutive blocks, pairs of runs of rows, and the tree in which they merge partials.
-
-The shape of the tree depends on the number of blocks only. A node (level, i) covers blocks i 2^level .. (i+1) 2^level - 1. Any
-cut of the blocks into ranges leaves each range a few maximal nodes; completing them gives the same merges, hence the same bits,
-whoever scanned what.
-
-Where all points meet all points the unit of work is a pair of runs. A run is some whole blocks, or a part of a block where a
-block has many rows. Pairs are taken in the order of the left run, so that it stays while right ones come and go; but all pairs
-of parts of two blocks follow each other. A block costs a read whenever it comes again.
-"""
+"""What both engines scan: ranges of consecutive blocks, pairs of runs of rows, and the tree in which they merge partials."""
 
 from __future__ import annotations
 
@@ -52,7 +43,12 @@ MOST_RUNS = 32
 
 @dataclass(eq=False, repr=False)
 class Tree:
-    """Partials of consecutive blocks, merged as far as the fixed tree allows."""
+    """Partials of consecutive blocks, merged as far as the fixed tree allows.
+
+    The shape of the tree depends on the number of blocks only. A node (level, i) covers blocks i 2^level .. (i+1) 2^level - 1.
+    Any cut of the blocks into ranges leaves each range a few maximal nodes; completing them gives the same merges, hence the
+    same bits, whoever scanned what.
+    """
 
     pass_: AnyPass | VectorPass[Any, Any] | OnPairs
     nodes: list[tuple[int, int, Any]] = field(default_factory=list)  # (level, index, partial), in order of blocks
@@ -329,7 +325,12 @@ class _Held:
 def scan_pairs(
     dataset: Dataset, first: int, stop: int, question: OnPairs, tile_cache: TileCache | None = None, stopped: Stop | None = None
 ) -> tuple[Any, Cost, list[int]]:
-    """Scan the pairs first .. stop-1; returns the nodes of the fixed tree, what it cost, and the blocks that were read."""
+    """Scan the pairs first .. stop-1; returns the nodes of the fixed tree, what it cost, and the blocks that were read.
+
+    Where all points meet all points the unit of work is a pair of runs. A run is some whole blocks, or a part of a block where
+    a block has many rows. Pairs are taken in the order of the left run, so that it stays while right ones come and go; but all
+    pairs of parts of two blocks follow each other. A block costs a read whenever it comes again.
+    """
     tree, cost = Tree(question), Cost()
     held = _Held(dataset, question, cost)
     for position, pair in enumerate(unless_stopped(pairs_of(dataset, question)[first:stop], stopped), first):

@@ -2,15 +2,6 @@
 
 With the support's signed points as columns of C (d, s) and nearly balancing weights w > 0, either of two ways proves an x >= 0,
 x != 0 with Cx = 0. Both decide by integers or by bounds, never by rounded numbers.
-
-* Inverse. Where C has full row rank d < s: keep w on all columns but d well-conditioned ones, J, and solve for these. With an
-  approximate inverse R of M = C_J and alpha >= |I - R M| < 1, M is regular and the solution of M x = b is within
-  |R (b - M x~)| / (1 - alpha) of any x~ (norms are maximum norms). If that leaves every entry positive, x exists. (Rump,
-  Verification methods, Acta Numerica 2010, sections 10 and 13.)
-* Elimination. For points of any rank and scale: w stays on all columns but a basis J of what they span, and x_J follows in
-  integers. What comes out is an x that sums the points to zero, entry by entry, and proves itself. Columns times their weights
-  are about even, and J is chosen among these by pivots, so that small errors of w stay small beside each entry of x_J. Weights
-  that may be rounding of zero are left out step by step, the lightest first.
 """
 
 from __future__ import annotations
@@ -68,6 +59,11 @@ def _scale_columns(points: Floats, weights: Floats) -> tuple[Floats, Floats, boo
 
 
 def _by_inverse(columns: Floats, w: Floats) -> Balance | None:
+    """Where C has full row rank d < s: keep w on all columns but d well-conditioned ones, J, and solve for these. With an
+    approximate inverse R of M = C_J and alpha >= |I - R M| < 1, M is regular and the solution of M x = b is within |R (b - M
+    x~)| / (1 - alpha) of any x~ (norms are maximum norms). If that leaves every entry positive, x exists. (Rump, Verification
+    methods, Acta Numerica 2010, sections 10 and 13.)
+    """
     d, s = columns.shape
     if s <= d:
         return None
@@ -137,7 +133,13 @@ def most_bits(entries: int) -> float:
 
 
 def _by_elimination(points: Floats, weights: Floats, columns: Floats, w: Floats, whole: Integers | None) -> Balance | None:
-    """``columns`` and ``w`` are points and weights as scaled for float64."""
+    """``columns`` and ``w`` are points and weights as scaled for float64.
+
+    For points of any rank and scale: w stays on all columns but a basis J of what they span, and x_J follows in integers. What
+    comes out is an x that sums the points to zero, entry by entry, and proves itself. Columns times their weights are about
+    even, and J is chosen among these by pivots, so that small errors of w stay small beside each entry of x_J. Weights that may
+    be rounding of zero are left out step by step, the lightest first.
+    """
     most = most_bits(points.size)
     if most < 1:
         return None

@@ -4,11 +4,6 @@ A number grows when an older dfeas would misread the file; a key more does not n
 in format 2 only where they have names of features, in format 1 without; datasets of sparse cones in format 3. A file without a
 number is of format 0: of before there were numbers, which dfeas reads, too. Scores, dual variables and pages are for others to
 read, and have none.
-
-A shape is a type or a union of types (a bool is no number), ``Number`` for a range, ``[shape]`` for a list of such,
-``{str: shape}`` for any keys, and ``{"key": shape}`` for these keys among others; ``"key?"`` may be missing.
-
-So are pipes and devices: whoever opens one waits for ever, or reads without an end.
 """
 
 from __future__ import annotations
@@ -285,7 +280,11 @@ def parse_json(text: str | bytes, shape: Any = object) -> Any:
 
 
 def conform(value: Any, shape: Any, at: str = "it") -> None:
-    """Raise ValueError, with the place, unless a value is of a shape."""
+    """Raise ValueError, with the place, unless a value is of a shape.
+
+    A shape is a type or a union of types (a bool is no number), ``Number`` for a range, ``[shape]`` for a list of such, ``{str:
+    shape}`` for any keys, and ``{"key": shape}`` for these keys among others; ``"key?"`` may be missing.
+    """
     if isinstance(shape, Number):
         good, expected = shape.takes(value), str(shape)
     elif isinstance(shape, dict | list):
@@ -331,7 +330,10 @@ def _quote(value: Any) -> str:
 
 
 def refuse_links(folder: Path) -> None:
-    """Raise BadInputError when something below a folder, which may be a link, is a link to a place outside, or no file."""
+    """Raise BadInputError when something below a folder, which may be a link, is a link to a place outside, or no file.
+
+    Pipes and devices are refused, too: whoever opens one waits for ever, or reads without an end.
+    """
     root = os.path.realpath(folder)
     waiting = [str(folder)]
     while waiting:

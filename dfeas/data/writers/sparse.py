@@ -7,9 +7,6 @@ OUT/X/indptr       (n + 1,)    int64, a chunk for each block
 OUT/offset         (blocks + 1,) int64: where the entries of each block begin
 
 With shards many of these chunks lie in a file, for data and indices the same number.
-
-Where many processes write, each block first lies in a file OUT/pieces/INDEX: data, indices, and where its rows begin, from 0
-on. ``join`` makes the chunks of X of them, again in pieces of work.
 """
 
 from __future__ import annotations
@@ -147,7 +144,11 @@ PIECES = "pieces"
 
 
 class SparsePieces(SparseWriter):
-    """Takes blocks in any order, in any process; ``join`` comes before ``finish``."""
+    """Takes blocks in any order, in any process; ``join`` comes before ``finish``.
+
+    Where many processes write, each block first lies in a file OUT/pieces/INDEX: data, indices, and where its rows begin, from
+    0 on. ``join`` makes the chunks of X of them, again in pieces of work.
+    """
 
     def _create_points(self) -> None:
         self._create_entries()
