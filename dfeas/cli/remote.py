@@ -91,28 +91,7 @@ def submit(
     >>> submit("/shared/mail.data", out="/shared/run", client="tcp://head:8786")  # doctest: +SKIP
     'c56c787c'
     """
-    return prepare(X, y, out=out, C=C, **options).send(client)
-
-
-@dataclass(frozen=True)
-class Submission:
-    """A run that was found to be one, as far as that is seen without a worker."""
-
-    data: tuple[str, ...]
-    out: str
-    options: dict[str, Any]
-
-    def send(self, client: Any = True) -> str:
-        """To a cluster; the id of the run."""
-        run = secrets.token_hex(4)
-        with _reach(client) as there:
-            from dfeas.engine.crew import asked_of_tasks
-
-            there.set_metadata([RUNS, run], {"out": self.out})
-            work = partial(_drive, run, [*self.data], self.out, self.options, asked_of_tasks())
-            future = _send(there, work, _task(run), self.data)
-            there.publish_dataset(future, name=_task(run))
-        return run
+    return prepare(X, y, out=out, C=C, **options)(client)
 
 
 def prepare(
@@ -122,8 +101,10 @@ def prepare(
     out: str | Path,
     C: float | Sequence[float] | None = None,
     **options: Any,
-) -> Submission:
-    """What ``submit`` sends. Nothing is asked of a cluster, and no points are read."""
+) -> Callable[[Any], str]:
+    """What sends a run to the cluster of a client, and returns its id, for a run that was found to be one, as far as that is
+    seen without a worker. Nothing is asked of a cluster, and no points are read.
+    """
     seen = ("positive", "intercept", "mask", "transform", "kernel")
     problem = Problem.of(X, y, **{name: options[name] for name in seen if name in options})
     spec = problem.spec
@@ -145,7 +126,19 @@ def prepare(
     if not is_url(spec.where) and Path(spec.where).exists():
         _require_usable(problem, options)
     options = {**options, **_absolute_paths(spec.where, options)}
-    return Submission((spec.where, *spec.also), str(folder), options)
+    return partial(_submit, (spec.where, *spec.also), str(folder), options)
+
+
+def _submit(data: tuple[str, ...], out: str, options: dict[str, Any], client: Any) -> str:
+    run = secrets.token_hex(4)
+    with _reach(client) as there:
+        from dfeas.engine.crew import asked_of_tasks
+
+        there.set_metadata([RUNS, run], {"out": out})
+        work = partial(_drive, run, [*data], out, options, asked_of_tasks())
+        future = _send(there, work, _task(run), data)
+        there.publish_dataset(future, name=_task(run))
+    return run
 
 
 def _require_usable(problem: Problem, options: dict[str, Any]) -> None:
