@@ -20,6 +20,7 @@ from dfeas.data.ingest.options import is_file
 from dfeas.data.open import resolve, root_of
 from dfeas.data.source import ALL_POSITIVE, DataSpec
 from dfeas.data.storage.files import atomic_write
+from dfeas.data.storage.locks import exists_error
 from dfeas.data.storage.outputs import replace_output
 from dfeas.data.storage.places import absolute, is_url, local, place, require_apart
 from dfeas.engine.protocol import open_client
@@ -368,7 +369,7 @@ def fetch(run: str, out: str | Path | None = None, *, force: bool = False, clien
 
 def _copy(run: str, folder: Path, client: Any) -> None:
     if folder.exists():
-        raise UsageError(f"{folder}: exists already; choose another output or remove it")
+        raise exists_error(folder)
     if is_url(run):
         files = _read_files(run)
     else:

@@ -188,7 +188,7 @@ def _describe_verdict(run: Run, seen: Seen) -> SimpleNamespace:
         try:
             return _describe_system(run, seen)
         except (LookupError, TypeError, ValueError) as error:
-            raise CorruptDataError(f"{run.folder / RESULT}: not a readable result: {error}") from None
+            raise _unreadable_error(run, error) from None
     values, certificate, ranks = run.values, run.certificate, None
     ordered = order_conflict(values["conflicts"])
     suspects, explained = explain_conflict(ordered) if ordered else ("", "")
@@ -274,7 +274,11 @@ def _describe_soft_margin(run: Run, seen: Seen) -> SimpleNamespace:
     except DfeasError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise CorruptDataError(f"{run.folder / RESULT}: not a readable result: {error}") from None
+        raise _unreadable_error(run, error) from None
+
+
+def _unreadable_error(run: Run, error: Exception) -> CorruptDataError:
+    return CorruptDataError(f"{run.folder / RESULT}: not a readable result: {error}")
 
 
 def _describe_run(run: Run, seen: Seen, answer: Result | SoftMarginResult, **more: Any) -> SimpleNamespace:

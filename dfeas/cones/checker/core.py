@@ -298,10 +298,14 @@ def _may_be_zero(answer: Answer) -> bool:
     return isinstance(answer, Check) and answer.verdict != "infeasible" and answer.margin_upper <= 1e-6  # |Ax| that may be zero
 
 
-def _conclude_balanced(tally: ConeTally, data: Data) -> Check:
+def _name_critical(tally: ConeTally, data: Data) -> str:
     names = ", ".join(f"{_name_cone(cone, data)} ({-cone.order:.3g})" for cone in tally.critical)
+    return f" (critical, by weight: {names})"
+
+
+def _conclude_balanced(tally: ConeTally, data: Data) -> Check:
     text = f"a nonzero z in the dual cones has X'z = 0: no y has X y inside all {tally.cones} cones"
-    text += f" (critical, by weight: {names})"
+    text += _name_critical(tally, data)
     return Check("infeasible", "exact", -1.0, 0.0, data.n, 0, text)
 
 
@@ -336,9 +340,8 @@ def _conclude_weights(tally: ConeTally, data: Data) -> Check:
     size, rounding = _residual(tally, data)
     weight = tally.weight * (1 - gamma(tally.terms + data.m + 10))
     upper = size / weight * (1 + 4 * U)
-    names = ", ".join(f"{_name_cone(cone, data)} ({-cone.order:.3g})" for cone in tally.critical)
     text = f"no unit y has a least eigenvalue above {upper:.6g} of a cone's norm in all {tally.cones} cones"
-    text += f" (critical, by weight: {names})"
+    text += _name_critical(tally, data)
     return Check("eps-infeasible", "rigorous", -1.0, min(1.0, upper), data.n, 0, text, float(longest(rounding)) / weight)
 
 

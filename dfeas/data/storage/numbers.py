@@ -95,7 +95,11 @@ def require_exact(values: NDArray[Any], where: str) -> None:
     """Raise BadInputError for integers beyond those that float64 has all of."""
     wide = values.dtype.kind in "iu" and values.dtype.itemsize == 8 and values.size > 0
     if wide and (int(values.max()) > EXACT or int(values.min()) < -EXACT):
-        raise BadInputError(f"{where}: an integer beyond 2**53 has no exact float64; rescale it, or drop an id")
+        raise _beyond_error(where)
+
+
+def _beyond_error(where: str) -> BadInputError:
+    return BadInputError(f"{where}: an integer beyond 2**53 has no exact float64; rescale it, or drop an id")
 
 
 def missing_error(where: str) -> BadInputError:
@@ -162,7 +166,7 @@ def _require_kept(values: Any, array: NDArray[Any], where: str) -> None:
     if array.dtype.kind == "f" and array.dtype.itemsize >= 8 and (np.abs(array) >= EXACT).any():
         whole = (v for v in np.asarray(values, object).reshape(-1).tolist() if isinstance(v, int | np.integer))
         if any(not _is_float(int(v)) for v in whole):
-            raise BadInputError(f"{where}: an integer beyond 2**53 has no exact float64; rescale it, or drop an id")
+            raise _beyond_error(where)
 
 
 def _masked_in(values: Any) -> list[Any]:
