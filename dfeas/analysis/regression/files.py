@@ -104,26 +104,16 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class HeldColumns:
-    """Those of a table that was read into memory."""
-
-    notes: Sequence[str]
-    held: list[Any]
-
-    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
-        yield from (batch.select(columns) for batch in self.held)
-
-
-@dataclass(frozen=True)
 class RegressionFile:
     """A table in a file, in batches of rows, without columns that are left out."""
 
     where: str
-    reader: CsvColumns | ParquetColumns | StatisticsColumns | HeldColumns
+    reader: CsvColumns | ParquetColumns | StatisticsColumns
     columns: list[str]  # with that of the weights
     weights: str | None  # the column that says which rows are in the likelihood
     beside: list[str]  # columns that are no regressors, such as it
     drop: bool  # rows that miss a value
+    held: list[Any] | None = None  # all batches, where memory holds them
 
     @classmethod
     def of(cls, path: str | Path, asked: Asked) -> RegressionFile:
@@ -145,7 +135,7 @@ class RegressionFile:
         """
         stop, rows = Output().stop, max(LEAST_ROWS, min(MOST_ROWS, (16 << 20) // (8 * max(1, width))))
         number, read = 0, [*columns, *(name for name in self.beside if name not in columns)]
-        for batch in self.reader.batches(read, rows):
+        for batch in self.reader.batches(read, rows) if self.held is None else (each.select(read) for each in self.held):
             if stop():
                 raise KeyboardInterrupt
             for first in range(0, batch.num_rows, rows):
@@ -251,11 +241,11 @@ def of_tables(path: str | Path, asked: Asked) -> Separations:
         if room < 0:
             held.clear()
             break
-    reader = table.reader if room < 0 else HeldColumns(table.reader.notes, held)
+    table = replace(table, held=None if room < 0 else held)
 
     def find(name: str) -> Separated:
         columns = [each for each in table.columns if each == name or each not in names]
-        return _of_columns(replace(table, reader=reader, columns=columns), replace(asked, y=name))
+        return _of_columns(replace(table, columns=columns), replace(asked, y=name))
 
     return Separations.of(names, find)
 

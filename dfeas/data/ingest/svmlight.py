@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,7 @@ from dfeas.data.storage.layout import SPARSE_BELOW
 from dfeas.data.storage.places import Place, require_width
 from dfeas.data.storage.sparse_readers import block_of
 from dfeas.errors import BadInputError, format_bytes, spell
-from dfeas.linalg.csr import Floats, canonicalise, csr_array, rows_ascend
+from dfeas.linalg.csr import Floats, canonicalise, rows_ascend
 
 _DIGITS = 18
 _INDEX = re.compile(rb"[0-9]{1,%d}" % _DIGITS)
@@ -33,22 +32,10 @@ _EMPTY_LINES = re.compile(rb"\n{2,}")
 _SEPARATORS = bytes.maketrans(b" :", b"\n\n")
 
 
-@dataclass(frozen=True)
-class ParsedLines:
-    """Points of some lines, as a CSR matrix has them, and their labels."""
-
-    labels: Floats  # (b,)
-    values: Floats  # (e,)
-    places: NDArray[np.int64]  # (e,) features, ascending in each row
-    ends: NDArray[np.int64]  # (b + 1,) where rows begin and end
-
-    def sparse(self, m: int) -> csr_array:
-        return canonicalise(block_of(self.values, self.places, self.ends, m))
-
-    def dense(self, m: int) -> Floats:
-        points = np.zeros((len(self.labels), m))
-        points[np.repeat(np.arange(len(points)), np.diff(self.ends)), self.places] = self.values
-        return points
+ParsedLines = tuple[Floats, Floats, NDArray[np.int64], NDArray[np.int64]]
+"""Of the points of some lines their labels (b,), entries (e,), their features (e,), ascending in each row, and where rows begin
+and end (b + 1,).
+"""
 
 
 class Svmlight(TextSource):
@@ -90,10 +77,14 @@ class Svmlight(TextSource):
             )
 
     def parse(self, run: Lines) -> Batch:
-        parsed = _parse_run(run.text, self.m, self._base) or self._parse_lines(run)
-        if self._given and not self.sparse:
-            self._refuse_growth(len(parsed.labels), len(run.text))
-        return Batch(parsed.sparse(self.m) if self.sparse else parsed.dense(self.m), Categories.of(parsed.labels))
+        labels, values, places, ends = _parse_run(run.text, self.m, self._base) or self._parse_lines(run)
+        if self.sparse:
+            return Batch(canonicalise(block_of(values, places, ends, self.m)), Categories.of(labels))
+        if self._given:
+            self._refuse_growth(len(labels), len(run.text))
+        points = np.zeros((len(labels), self.m))
+        points[np.repeat(np.arange(len(points)), np.diff(ends)), places] = values
+        return Batch(points, Categories.of(labels))
 
     def _parse_lines(self, run: Lines) -> ParsedLines:
         labels, values, places, ends = list[float](), list[float](), list[int](), [0]
@@ -106,9 +97,7 @@ class Svmlight(TextSource):
                     places.append(place)
                     values.append(value)
                 ends.append(len(places))
-        return ParsedLines(
-            np.array(labels, np.float64), np.array(values, np.float64), np.array(places, np.int64), np.array(ends, np.int64)
-        )
+        return np.array(labels, np.float64), np.array(values, np.float64), np.array(places, np.int64), np.array(ends, np.int64)
 
     def _row(self, words: list[bytes], at: str) -> Iterator[tuple[int, float]]:
         last = self._base - 1
@@ -201,7 +190,7 @@ def _parse_run(text: bytes, m: int, base: int) -> ParsedLines | None:
     ends = np.append(0, np.cumsum(np.diff(starts, append=len(values)) // 2))
     if not rows_ascend(features, ends):
         return None
-    return ParsedLines(values[starts], values[where + 1], features, ends)
+    return values[starts], values[where + 1], features, ends
 
 
 def _tidy(text: bytes) -> bytes:
