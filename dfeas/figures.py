@@ -35,15 +35,6 @@ each stands out from white."""
 SERIES = (BLUE, RED, GREEN, PINK, ORANGE, BLACK, GREY)
 MARKERS = "os^DvPXp*"
 """Colours and dots of several runs, in order: after seven runs the same colour comes with another dot."""
-FLOOR = 1e-18
-"""Margins nearer to zero are drawn as if they were linear in it: decades down to 1e-300 would show nothing else."""
-DOTS = 40
-"""Up to so many points of a curve each one gets a dot; a longer one has few."""
-MOST_DRAWN = 2000
-"""Points of a certificate that are drawn."""
-MOST_TICKS = 7
-LONGER = 10
-"""Passes are drawn by decades where one run has so many times as many as another."""
 _STYLE: Any = {
     "font.family": ["DejaVu Sans", "sans-serif"],  # the first comes with matplotlib
     "font.size": 11,
@@ -139,14 +130,15 @@ def draw_course(
         values += known
         heights = np.array(known, np.float64)
         heights[~np.isfinite(heights)] = np.nan
-        dots = {"marker": "o", "markevery": None if len(passes) <= DOTS else 0.1}
+        # up to so many points of a curve each one gets a dot; a longer one has few
+        dots = {"marker": "o", "markevery": None if len(passes) <= 40 else 0.1}
         place.plot(passes, heights, label=label, **{"color": BLUE, **dots, **look})
     for label, value in asked.items():
         place.axhline(value, color=GREY, linestyle=":", label=label)
     if against == "passes":
         place.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     lengths = [max(passes) for _, passes, _, _ in curves if passes] or [1]
-    if max(lengths) > LONGER * min(lengths):
+    if max(lengths) > 10 * min(lengths):  # one run has many times as many as another
         _scale_by_decades(place, "x", [pass_ for _, passes, _, _ in curves for pass_ in passes])
         place.set_xlim(right=1.2 * max(lengths))
     _scale_by_decades(place, "y", values)
@@ -201,7 +193,7 @@ def draw_margins(found: HistogramAnswer, classes: tuple[str, str], margin: float
 
 def draw_ranks(values: Floats, label: str, outliers: int = 0) -> Figure:
     """Scores or weights of a conflict in their order; the first ones may stand out."""
-    shown = np.unique(np.geomspace(1, len(values), MOST_DRAWN).astype(np.int64)) - 1
+    shown = np.unique(np.geomspace(1, len(values), 2000).astype(np.int64)) - 1  # points of a certificate that are drawn
     figure = new_figure()
     axes = figure.subplots()
     for some, colour, text in ((shown[outliers:], BLUE, "points of the conflict"), (shown[:outliers], RED, "stands out")):
@@ -245,18 +237,20 @@ def _scale_by_decades(axes: Axes, which: Literal["x", "y"], values: Sequence[flo
     """
     found = np.array(values, np.float64)
     found = found[np.isfinite(found)]
-    positive, negative = found[found > FLOOR], -found[found < -FLOOR]
+    # margins nearer to zero are drawn as if they were linear in it: decades down to 1e-300 would show nothing else
+    floor = 1e-18
+    positive, negative = found[found > floor], -found[found < -floor]
     sizes = np.concatenate([positive, negative])
     least = 10.0 ** math.floor(math.log10(sizes.min(initial=1.0)))
     above, below = (10.0 ** math.ceil(math.log10(side.max())) if side.size else 0.0 for side in (positive, negative))
     if not negative.size:
         above = max(above, 10 * least)
-    low = least if found.min(initial=1.0) > FLOOR else -below
+    low = least if found.min(initial=1.0) > floor else -below
     axis: Axis = axes.xaxis if which == "x" else axes.yaxis
     axes.set(**{f"{which}scale": SymmetricalLogScale(axis, linthresh=least), f"{which}lim": (low, above)})
     locator = axis.get_major_locator()
     assert isinstance(locator, SymmetricalLogLocator), "that of the scale"
-    locator.set_params(numticks=MOST_TICKS)
+    locator.set_params(numticks=7)
     axis.set_major_formatter("{x:g}")
     return least
 

@@ -60,8 +60,6 @@ def used_bytes() -> tuple[int, int]:
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 """Numbers of glibc's malloc.h."""
-APART_BYTES = 1 << 21
-"""Arrays of so many bytes go back to the kernel when they are gone."""
 
 
 @cache
@@ -71,9 +69,10 @@ def free_at_once() -> None:
     Of this whole process, so it is for those that are ours: commands and workers. Other C libraries have no such call.
     """
     set_option = getattr(ctypes.CDLL(None), "mallopt", None)
+    apart_bytes = 1 << 21  # arrays of so many bytes go back to the kernel when they are gone
     if set_option is not None:
-        set_option(M_MMAP_THRESHOLD, APART_BYTES)
-        set_option(M_TRIM_THRESHOLD, APART_BYTES)
+        set_option(M_MMAP_THRESHOLD, apart_bytes)
+        set_option(M_TRIM_THRESHOLD, apart_bytes)
 
 
 @cache

@@ -17,8 +17,6 @@ import numpy as np
 from dfeas.errors import UsageError, spell
 from dfeas.machine import memory_bytes
 
-DEFAULT_MEMORY = 2_000_000_000
-"""Bytes of the budget, or half of what this process may have where that is less."""
 SCHEMES = {"s3": "s3", "gs": "gs", "gcs": "gs", "az": "az", "abfs": "az", "abfss": "az", "https": "https", "http": "http"}
 """What URLs begin with, and what that is called here; others are names that fsspec has for the same."""
 _SIZE = re.compile(r"((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)([kmgtp]?)(i?)b?")
@@ -30,7 +28,8 @@ def parse_bytes(text: str | int | None, name: str = "memory") -> int:
     """
     text = read_setting("memory", None) if text is None else text
     if text is None:
-        return min(DEFAULT_MEMORY, memory_bytes() // 2)
+        # bytes of the budget, or half of what this process may have where that is less
+        return min(2_000_000_000, memory_bytes() // 2)
     match = _SIZE.fullmatch("".join(str(text).lower().split()))
     size = float(match[1]) * (1024 if match[3] else 1000) ** " kmgtp".index(match[2] or " ") if match else 0.0
     if match is None or (match[3] and not match[2]) or not size < 2.0**63:

@@ -56,9 +56,9 @@ def submit(data: str, out: str, cluster: Cluster, as_json: bool, quiet: bool, **
         options = drop_options(options, SOFT, "{} is for svm, this is a solve: give --C, too")
     else:
         options = drop_options(options, HARD, "{} is for a solve, this is svm: leave it out with --C")
-    asked = remote.prepare([data, *options.pop("also")], out=out, **make_arguments(options))
+    submit_to = remote.prepare([data, *options.pop("also")], out=out, **make_arguments(options))
     with cluster.join() as client:
-        run = asked.send(client)
+        run = submit_to(client)
     say(json.dumps({"run": run, "out": absolute(out)}) if as_json else run)
     if not quiet:
         say("the cluster works on it; ask for it, get its result, or end it:", err=True)

@@ -32,8 +32,6 @@ HEADINGS = ("Data", "Format", "Question", "Limits", "Kernel", "Where", "Output",
 """Of options in a help text, in this order; what has no heading stands under Options."""
 TRACEBACK = "DFEAS_TRACEBACK"
 """A variable of the environment: where it is set, an error that nobody foresaw shows where it came from."""
-MOST_SHOWN = 300
-"""Characters of such an error."""
 
 
 def say(*texts: object, err: bool = False) -> None:
@@ -92,7 +90,7 @@ def one_line_errors(context: click.Context | None = None) -> Iterator[None]:
     except Exception as error:
         if TRACEBACK in os.environ:
             raise
-        what = visible(f"{type(error).__name__}: {' '.join(str(error).split())}")[:MOST_SHOWN]
+        what = visible(f"{type(error).__name__}: {' '.join(str(error).split())}")[:300]  # characters of such an error
         text = f"not foreseen, {what}; is a file damaged? if not please report it, with {TRACEBACK}=1 set"
         _leave(CorruptDataError.exit_code, text, context)
 

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib import import_module, metadata
 from pathlib import Path
 from textwrap import dedent
@@ -20,48 +19,39 @@ from dfeas import __version__
 from dfeas.cli.command import Command, one_line_errors, say
 from dfeas.errors import near
 
-
-@dataclass(frozen=True)
-class CommandPlace:
-    """A command before it is imported: its module in this package, and what it does in a line."""
-
-    module: str
-    summary: str
-
-
 SECTIONS = {
     "Data": {
-        "generate": CommandPlace("datasets", "Write a generated dataset with a known answer."),
-        "ingest": CommandPlace("datasets", "Write a dataset from a file of points."),
-        "info": CommandPlace("info", "Say what a dataset is, without reading its points."),
+        "generate": ("datasets", "Write a generated dataset with a known answer."),
+        "ingest": ("datasets", "Write a dataset from a file of points."),
+        "info": ("info", "Say what a dataset is, without reading its points."),
     },
     "Solve": {
-        "plan": CommandPlace("evidence", "Say what a run would cost: memory, passes and time."),
-        "solve": CommandPlace("runs", "Decide whether labelled points are separable."),
-        "svm": CommandPlace("runs", "Fit a soft margin: a support vector machine."),
-        "race": CommandPlace("runs", "Run several methods on the same reads."),
-        "in-hull": CommandPlace("hull", "Decide whether a point is in the convex hull of others."),
-        "feasible": CommandPlace("hull", "Decide whether A x <= b has a solution."),
-        "resume": CommandPlace("runs", "Go on with a run that was interrupted or hit a limit."),
+        "plan": ("evidence", "Say what a run would cost: memory, passes and time."),
+        "solve": ("runs", "Decide whether labelled points are separable."),
+        "svm": ("runs", "Fit a soft margin: a support vector machine."),
+        "race": ("runs", "Run several methods on the same reads."),
+        "in-hull": ("hull", "Decide whether a point is in the convex hull of others."),
+        "feasible": ("hull", "Decide whether A x <= b has a solution."),
+        "resume": ("runs", "Go on with a run that was interrupted or hit a limit."),
     },
     "Evidence": {
-        "verify": CommandPlace("evidence", "Check a certificate against the stored data."),
-        "predict": CommandPlace("evidence", "Score points by the hyperplane of a run."),
-        "check-separation": CommandPlace("evidence", "Say whether the estimates of a regression are finite."),
-        "suspects": CommandPlace("evidence", "List points whose labels are wrong, or that have to go."),
-        "report": CommandPlace("evidence", "Write a page about finished runs that opens offline."),
-        "compare": CommandPlace("evidence", "Print a table of finished runs."),
+        "verify": ("evidence", "Check a certificate against the stored data."),
+        "predict": ("evidence", "Score points by the hyperplane of a run."),
+        "check-separation": ("evidence", "Say whether the estimates of a regression are finite."),
+        "suspects": ("evidence", "List points whose labels are wrong, or that have to go."),
+        "report": ("evidence", "Write a page about finished runs that opens offline."),
+        "compare": ("evidence", "Print a table of finished runs."),
     },
     "Cluster": {
-        "submit": CommandPlace("clusters", "Have the cluster itself drive a run, and return at once."),
-        "status": CommandPlace("clusters", "Say how far a run is, here or on a cluster."),
-        "fetch": CommandPlace("clusters", "Copy the result of a submitted run here."),
-        "cancel": CommandPlace("clusters", "End a submitted run, with a checkpoint."),
-        "config": CommandPlace("clusters", "Print or write the Dask configuration for workers."),
+        "submit": ("clusters", "Have the cluster itself drive a run, and return at once."),
+        "status": ("clusters", "Say how far a run is, here or on a cluster."),
+        "fetch": ("clusters", "Copy the result of a submitted run here."),
+        "cancel": ("clusters", "End a submitted run, with a checkpoint."),
+        "config": ("clusters", "Print or write the Dask configuration for workers."),
     },
-    "Help": {"help": CommandPlace("main", "Show the help of a command, or of a topic.")},
+    "Help": {"help": ("main", "Show the help of a command, or of a topic.")},
 }
-"""Commands under the headings of the help text."""
+"""Commands under the headings of the help text: the module of each in this package, and what it does in a line."""
 NAMED = {name: named for names in SECTIONS.values() for name, named in names.items()}
 
 TOPICS = {
@@ -113,12 +103,12 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in NAMED:
             return None
-        command = getattr(import_module(f"dfeas.cli.{NAMED[cmd_name].module}"), cmd_name.replace("-", "_"))
+        command = getattr(import_module(f"dfeas.cli.{NAMED[cmd_name][0]}"), cmd_name.replace("-", "_"))
         assert isinstance(command, click.Command)
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        names = [CompletionItem(name, help=named.summary) for name, named in NAMED.items() if name.startswith(incomplete)]
+        names = [CompletionItem(name, help=text) for name, (_, text) in NAMED.items() if name.startswith(incomplete)]
         return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
@@ -131,7 +121,7 @@ class Commands(click.Group):
         widest = max(map(len, NAMED))
         for heading, names in SECTIONS.items():
             with formatter.section(heading):
-                formatter.write_dl([(name.ljust(widest), named.summary) for name, named in names.items()])
+                formatter.write_dl([(name.ljust(widest), text) for name, (_, text) in names.items()])
 
 
 def _say_version(context: click.Context, _option: click.Parameter, asked: bool) -> None:

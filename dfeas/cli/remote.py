@@ -21,6 +21,7 @@ from dfeas.data.ingest.options import is_file
 from dfeas.data.open import resolve
 from dfeas.data.source import ALL_POSITIVE, DataSpec, Source
 from dfeas.data.storage.files import atomic_write
+from dfeas.data.storage.locks import exists_error
 from dfeas.data.storage.outputs import replace_output
 from dfeas.data.storage.places import absolute, is_url, local, place, require_apart
 from dfeas.engine.protocol import open_client
@@ -41,10 +42,6 @@ if TYPE_CHECKING:
 RUNS = "dfeas-runs"
 """Where the scheduler keeps what was submitted: the folder of each, and whether it was cancelled."""
 CANCELLED, BEGUN = "cancelled", "begun"
-ASK_SECONDS = 0.5
-"""Between two looks of a driver whether its run was cancelled."""
-MUCH = 1 << 60
-"""Bytes that nobody has."""
 PATIENCE = 30.0
 """Seconds to wait for a worker that answers."""
 
@@ -95,28 +92,7 @@ def submit(
     >>> submit("/shared/mail.data", out="/shared/run", client="tcp://head:8786")  # doctest: +SKIP
     'c56c787c'
     """
-    return prepare(X, y, out=out, C=C, **options).send(client)
-
-
-@dataclass(frozen=True)
-class Submission:
-    """A run that was found to be one, as far as that is seen without a worker."""
-
-    data: tuple[str, ...]
-    out: str
-    options: dict[str, Any]
-
-    def send(self, client: Any = True) -> str:
-        """To a cluster; the id of the run."""
-        run = secrets.token_hex(4)
-        with _reach(client) as there:
-            from dfeas.engine.crew import asked_of_tasks
-
-            there.set_metadata([RUNS, run], {"out": self.out})
-            work = partial(_drive, run, [*self.data], self.out, self.options, asked_of_tasks())
-            future = _send(there, work, _task(run), self.data)
-            there.publish_dataset(future, name=_task(run))
-        return run
+    return prepare(X, y, out=out, C=C, **options)(client)
 
 
 def prepare(
@@ -126,8 +102,10 @@ def prepare(
     out: str | Path,
     C: float | Sequence[float] | None = None,
     **options: Any,
-) -> Submission:
-    """What ``submit`` sends. Nothing is asked of a cluster, and no points are read."""
+) -> Callable[[Any], str]:
+    """What sends a run to the cluster of a client, and returns its id, for a run that was found to be one, as far as that is
+    seen without a worker. Nothing is asked of a cluster, and no points are read.
+    """
     seen = ("positive", "intercept", "mask", "transform", "kernel")
     problem = Problem.of(X, y, **{name: options[name] for name in seen if name in options})
     spec = problem.spec
@@ -149,14 +127,26 @@ def prepare(
     if not is_url(spec.where) and Path(spec.where).exists():
         _require_usable(problem, options)
     options = {**options, **_absolute_paths(spec.where, options)}
-    return Submission((spec.where, *spec.also), str(folder), options)
+    return partial(_submit, (spec.where, *spec.also), str(folder), options)
+
+
+def _submit(data: tuple[str, ...], out: str, options: dict[str, Any], client: Any) -> str:
+    run = secrets.token_hex(4)
+    with _reach(client) as there:
+        from dfeas.engine.crew import asked_of_tasks
+
+        there.set_metadata([RUNS, run], {"out": out})
+        work = partial(_drive, run, [*data], out, options, asked_of_tasks())
+        future = _send(there, work, _task(run), data)
+        there.publish_dataset(future, name=_task(run))
+    return run
 
 
 def _require_usable(problem: Problem, options: dict[str, Any]) -> None:
     """Raise what a run on data that is here, too, would raise before its first pass. A file of points is not read for that, and
     a memory that was not given is that of the workers.
     """
-    spec, resources = problem.spec, Resources(memory=options.get("memory") or MUCH)
+    spec, resources = problem.spec, Resources(memory=options.get("memory") or 1 << 60)  # bytes that nobody has
     if is_file(place(spec.where)):
         return
     with open_session(replace(problem, spec=replace(spec, transform=None)), resources, cones=True) as session:
@@ -229,7 +219,7 @@ class _Cancelled:
 
     def __call__(self) -> bool:
         now = time.monotonic()
-        if not self.found and now - self.asked >= ASK_SECONDS:
+        if not self.found and now - self.asked >= 0.5:  # between two looks of a driver whether its run was cancelled
             self.asked = now
             with suppress(OSError):  # of a scheduler that is gone the engine will hear
                 self.found = bool(self.client.get_metadata([RUNS, self.run, CANCELLED], False))
@@ -378,7 +368,7 @@ def fetch(run: str, out: str | Path | None = None, *, force: bool = False, clien
 
 def _copy(run: str, folder: Path, client: Any) -> None:
     if folder.exists():
-        raise UsageError(f"{folder}: exists already; choose another output or remove it")
+        raise exists_error(folder)
     if is_url(run):
         files = _read_files(run)
     else:

@@ -1,16 +1,4 @@
-"""The cones of a block, grouped by kind and size, their eigenvalues and extreme points: LAPACK works on many at once.
-
-An element of a semidefinite cone is the lower triangle of its matrix, column by column, entries off the diagonal times sqrt 2
-(the order and scaling of SCS): products of two elements are traces of products of matrices. Of a second-order cone (t, u) the
-eigenvalues are t - |u| and t + |u|, those of extreme points (1, -u/|u|) and (1, u/|u|).
-
-The norm of a cone bounds |A q| over the extreme points q of its base. Of an entry of the orthant it is the length of its row:
-the orthant is a dataset of unit points. Of a second-order cone with rows a_0 and A_1 it is |a_0| + sigma(A_1), the largest
-singular value, and of a semidefinite one sigma of its rows: extreme points (1, u) and vv' have |u| = |vv'| = 1.
-
-Sparse rows are looked at in parts that have no feature in common, small ones as arrays of their features, a large one as it is.
-Either way the norm of a cone depends on its rows alone.
-"""
+"""The cones of a block, grouped by kind and size, their eigenvalues and extreme points: LAPACK works on many at once."""
 
 from __future__ import annotations
 
@@ -35,8 +23,6 @@ from dfeas.passes.block import Block
 
 AT_ONCE = 1 << 21
 """Entries of cones that are looked at at a time."""
-SYMMETRIC = 1e-12
-"""Difference of entries across the diagonal, relative to the largest, that is rounding."""
 
 
 @cache
@@ -102,7 +88,8 @@ def svec(S: Floats) -> Floats:
     if not np.isfinite(S).all():
         raise BadInputError("a matrix has entries that are not finite; remove or correct them")
     off = np.abs(S - np.swapaxes(S, -1, -2))
-    if off.max(initial=0.0) > SYMMETRIC * np.abs(S).max(initial=0.0):
+    # difference of entries across the diagonal, relative to the largest, that is rounding
+    if off.max(initial=0.0) > 1e-12 * np.abs(S).max(initial=0.0):
         at = np.unravel_index(int(off.argmax()), off.shape)
         raise BadInputError(
             f"not symmetric: entries {tuple(int(i) for i in at[-2:])} and {tuple(int(i) for i in at[:-3:-1])} differ by "
@@ -136,7 +123,12 @@ def least(kind: str, size: int, s: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Spectrum:
-    """Elements (c, dimension) of one kind of cone, decomposed."""
+    """Elements (c, dimension) of one kind of cone, decomposed.
+
+    An element of a semidefinite cone is the lower triangle of its matrix, column by column, entries off the diagonal times sqrt
+    2 (the order and scaling of SCS): products of two elements are traces of products of matrices. Of a second-order cone (t, u)
+    the eigenvalues are t - |u| and t + |u|, those of extreme points (1, -u/|u|) and (1, u/|u|).
+    """
 
     kind: str
     size: int
@@ -266,7 +258,14 @@ def pieces(block: Block, groups: list[Group]) -> Iterator[tuple[slice, list[Grou
 
 
 def cone_norms(points: Points, label: NDArray[Any]) -> Floats:
-    """Norms (b,) of the cones that the rows (b, m) of a block belong to; 1 for padding. Entries must be finite."""
+    """Norms (b,) of the cones that the rows (b, m) of a block belong to; 1 for padding. Entries must be finite.
+
+    It bounds |A q| over the extreme points q of the base of the cone. Of an entry of the orthant it is the length of its row:
+    the orthant is a dataset of unit points. Of a second-order cone with rows a_0 and A_1 it is |a_0| + sigma(A_1), the largest
+    singular value, and of a semidefinite one sigma of its rows: extreme points (1, u) and vv' have |u| = |vv'| = 1. It depends
+    on the rows of the cone alone. Sparse rows are looked at in parts that have no feature in common, small ones as arrays of
+    their features, a large one as it is.
+    """
     norm = np.ones(len(label))
     for group in groups_of(label):
         rows = group.rows()

@@ -28,20 +28,10 @@ from dfeas.linalg import csr
 from dfeas.linalg.blas import beat
 from dfeas.linalg.points import Floats, Indices, Tile, stack_points, take_rows
 
-BELOW = 2.0
-"""Of the first t, over |y|: the eigenvalues of A*y are within |y|."""
-NEAR = 0.98
-"""Share of the way to the boundary that a step goes."""
-HALVINGS = 4
-"""Of the interval in which the boundary is."""
-CENTRED = 1e-3
-"""Of <x, s>, at least, where a step aims."""
 SHORTEST = 1e-8
 """Share of a step below which float64 tells nothing."""
 STEPS = 100
 """At most."""
-CLOSED = 1e-14
-"""<x, s> over |y|^2 below which it is rounding."""
 SETTLED = 1e-9
 """|Ax| below which the cones have no separator, as far as float64 tells; for a smaller eps a smaller one is tried."""
 
@@ -74,29 +64,30 @@ class ScaledCones:
         return self.take(~np.isin(first, other.index))
 
 
-@dataclass(frozen=True, slots=True)
-class Widest:
-    """What was found for some cones."""
-
-    y: Floats  # (m,) unit
-    low: float  # least eigenvalue of A*y
-    upper: float  # |Ax|
-    x: Floats  # (r,) in K, of trace 1
-
-
 Elements = list[Floats]
 """Of the cones of each part (c, d)."""
 
 
-def widest(kept: ScaledCones, share: float, settled: float = SETTLED) -> Widest:
+@dataclass(frozen=True, slots=True)
+class BestPair:
+    """The best y and the best x so far."""
+
+    y: Floats  # (m,) unit
+    low: float  # least eigenvalue of A*y
+    upper: float  # |Ax|
+    x: Elements  # in K, of trace 1
+
+
+def widest(kept: ScaledCones, share: float, settled: float = SETTLED) -> tuple[BestPair, Floats]:
     """A unit y whose least eigenvalue on the cones is at least ``share`` of the best one, or |Ax| at most ``settled``. The best
-    of the iterates, where float64 does not reach that.
+    of the iterates, where float64 does not reach that. Beside it its x (r,) as the cones lie.
     """
     parts = [_part(kept, group) for group in groups_of(kept.label)]
     rank = sum(part.group.rank * len(part.group.starts) for part in parts)
     x = [part.first() / rank for part in parts]
     y = _pull_back(parts, x)[:-1]
-    z = np.append(y, -BELOW * max(float(np.linalg.norm(y)), np.finfo(np.float64).tiny))
+    # the first t is below -|y|: the eigenvalues of A*y are within |y|
+    z = np.append(y, -2.0 * max(float(np.linalg.norm(y)), np.finfo(np.float64).tiny))
     best: BestPair | None = None
     for number in range(STEPS):
         beat(f"{len(kept.index)} rows, step {number + 1}")
@@ -113,7 +104,7 @@ def widest(kept: ScaledCones, share: float, settled: float = SETTLED) -> Widest:
     places = np.zeros(len(kept.index))
     for part, each in zip(parts, best.x, strict=True):
         places[part.group.rows()] = each
-    return Widest(best.y, best.low, best.upper, places)
+    return best, places
 
 
 def _part(kept: ScaledCones, group: Group) -> ConePart:
@@ -127,7 +118,8 @@ def _step(parts: list[ConePart], z: Floats, x: Elements, image: Floats, rank: in
     """z and x one step on; None where rounding lets there be none."""
     s = [part.element(z) for part in parts]
     mu = sum(float((a * b).sum()) for a, b in zip(x, s, strict=True)) / rank
-    if not mu * rank > CLOSED * float(z[:-1] @ z[:-1]) or not all(map(inside, (part.group for part in parts), s)):
+    # <x, s> below this share of |y|^2 is rounding
+    if not mu * rank > 1e-14 * float(z[:-1] @ z[:-1]) or not all(map(inside, (part.group for part in parts), s)):
         return None
     lack = image - np.append(z[:-1], -1.0)  # Ax - y and 1 - <e, x>: rounding
     scalings = [scaling(part.group, *pair) for part, *pair in zip(parts, s, x, strict=True)]
@@ -139,7 +131,7 @@ def _step(parts: list[ConePart], z: Floats, x: Elements, image: Floats, rank: in
     left = (1 - _reach(parts, s, x, dz, dx)) ** 3
     for place, part in enumerate(parts):
         wanted[place] -= scalings[place].cross_term(part.element(dz), dx[place])
-        wanted[place] += max(left, CENTRED) * mu * inverse[place]
+        wanted[place] += max(left, 1e-3) * mu * inverse[place]  # a step aims at this share of <x, s>, at least
     dz, dx = system.direction(lack, wanted)
     size = _reach(parts, s, x, dz, dx) if np.isfinite(dz).all() else 0.0
     return (z + size * dz, [a + size * b for a, b in zip(x, dx, strict=True)]) if size > SHORTEST else None
@@ -199,20 +191,10 @@ def _reach(parts: list[ConePart], s: Elements, x: Elements, dz: Floats, dx: Elem
         within, beyond = within / 2, within
     if within <= SHORTEST:
         return 0.0
-    for _ in range(HALVINGS):
+    for _ in range(4):  # halvings of the interval in which the boundary is
         middle = (within + beyond) / 2
         within, beyond = (middle, beyond) if stays(middle) else (within, middle)
-    return NEAR * within
-
-
-@dataclass(frozen=True, slots=True)
-class BestPair:
-    """The best y and the best x so far."""
-
-    y: Floats  # (m,) unit
-    low: float
-    upper: float
-    x: Elements  # of trace 1
+    return 0.98 * within  # share of the way to the boundary that a step goes
 
 
 def _better(best: BestPair | None, parts: list[ConePart], z: Floats, x: Elements, image: Floats) -> BestPair:

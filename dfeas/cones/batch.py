@@ -63,12 +63,6 @@ def _polynomial(A: Array, degree: int) -> Array:
     return total
 
 
-SIDE_BY_SIDE = 24
-"""Order up to which matrices are factorised side by side; above it LAPACK's factorisations, one by one, are as fast."""
-TRIED = 16
-"""Matrices whose least eigenvalues are a first guess of the least of all, at most, and one in eight."""
-STEEP = 2.0**20
-"""Spread of eigenvalues over mu above which they are decomposed: few cones have a weight then, and squares are many."""
 NEGLIGIBLE = 60.0
 """Weights below exp(-60) of the greatest add nothing that counts, and would leave the range of float32 soon."""
 
@@ -132,7 +126,8 @@ class ConeBatch:
         level = min(level, float(self.above.min()) + off)
         some = np.flatnonzero(self.below <= level + off + 2 * slack)
         some = self._not_above(some, level + 2 * slack)
-        tried = min(TRIED, len(some) // 8)
+        # the least eigenvalues of few matrices are a first guess of the least of all
+        tried = min(16, len(some) // 8)
         if self.group.kind == "s" and tried:
             middle = self.centre[some] - 0.5 * (self.outer + self.inner) * self.radius[some]
             level = min(level, float(self.least(some[np.argpartition(middle, tried)[:tried]]).min()))
@@ -167,7 +162,8 @@ class ConeBatch:
             rows, mid, radius = rows[:, some], mid[some], radius[some]
         size = sqrt(k) * float(radius.max())
         beat()
-        if size > STEEP * mu:
+        # of a larger spread of eigenvalues few cones have a weight, and squares are many: they are decomposed
+        if size > 2.0**20 * mu:
             sums, element = Spectrum.of("s", k, rows.T).gibbs(low, mu)
             return float(sums.sum()), some, element.T
         S = np.moveaxis(squares(rows, k), 2, 0).copy()
@@ -188,7 +184,8 @@ def _definite(S: Floats, level: float) -> NDArray[np.bool_]:
     """For which symmetric matrices (k, k, c), which are overwritten, S - level I is seen to be positive definite."""
     k = len(S)
     np.einsum("iic->ic", S)[:] -= level
-    if k > SIDE_BY_SIDE:
+    # above this order LAPACK's factorisations, one by one, are as fast as those side by side
+    if k > 24:
         return np.array([_factorises(each) for each in np.moveaxis(S, 2, 0)])
     definite = np.ones(S.shape[2], bool)
     with np.errstate(over="ignore", invalid="ignore"):

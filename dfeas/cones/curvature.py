@@ -29,16 +29,10 @@ DENSE_BYTES = 8 << 20
 """Of an array that is made of sparse rows where that is less work."""
 SMALL = 1 << 16
 """Entries of a cone, as an array of its features, up to which it is one of many."""
-AT_ONCE = 1 << 19
-"""Entries of small cones that are looked at at a time."""
 PAIRS = 1 << 18
 """Pairs of entries that are looked at at a time."""
-MOST_PAIRS = 1 << 21
-"""The same of one column with all that have fewer entries; above that it is looked at as an image."""
 SCATTERED = 5.0
 """Nanoseconds of adding one entry of a small matrix to its place in a large one."""
-REMEMBERED = 1 << 16
-"""Places of entries of a small matrix in a large one, at most."""
 MOST_PAIRED = 5 << 23
 """Bytes of the pairs of entries of all cones, at most."""
 PAIRED, ALONE = 15.0, 500_000.0
@@ -136,7 +130,8 @@ class SparsePart(ConePart):
         width, d, count = self.D.shape[1], self.group.dimension, len(self.group.starts)
         terms = self.group.size**2 if self.group.kind == "s" else d
         total, wide = np.zeros(width * width), np.zeros((width, width))
-        for run, rows in few_at_once(self.D, np.arange(count * d).reshape(-1, d), AT_ONCE):
+        at_once = 1 << 19  # entries of small cones
+        for run, rows in few_at_once(self.D, np.arange(count * d).reshape(-1, d), at_once):
             narrow = Narrow.of(rows, d)
             for room in np.unique(narrow.widths).tolist():
                 alike = np.flatnonzero(narrow.widths == room)
@@ -196,7 +191,7 @@ class ConeColumns:
 
     def add(self, total: Floats, found: Floats) -> None:
         """Add entries (u, u) to those of the features in a matrix of all, the places of few of them being remembered."""
-        if found.size > REMEMBERED:
+        if found.size > 1 << 16:  # more places of entries of a small matrix in a large one are not kept
             total[np.ix_(self.feature, self.feature)] += found
             return
         if "flat" not in self._held:
@@ -305,6 +300,7 @@ def _divide_columns(F: csc_array, k: int) -> tuple[int, float]:
     image = sampled + k * np.minimum(2 * stored * STORED, k * reached * FLOP) + 3 * F.nnz + CALLED
     pairs = GATHER / 2 * np.append(0.0, np.cumsum(stored)) ** 2
     work = pairs + image.sum() - np.append(0.0, np.cumsum(image))
-    work[1:][stored * np.cumsum(stored) > MOST_PAIRS] = np.inf  # columns are looked at whole
+    # pairs of one column with all that have fewer entries; above that it is looked at as an image
+    work[1:][stored * np.cumsum(stored) > 1 << 21] = np.inf  # columns are looked at whole
     few = int(work.argmin())
     return few, float(work[few])

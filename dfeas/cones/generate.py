@@ -30,12 +30,6 @@ from dfeas.linalg.points import Floats
 
 _HARD = CONE_KINDS[2:]
 
-PAIRED = 8
-"""Of so many blocks one has a pair of cones that bounds the margin of a hard kind."""
-BOUNDARY = 0.25
-"""Length of what A*y of a hard kind has beside R e, over the norm of the cone."""
-BEHIND = 0.25
-"""Of R / m: how far behind the planted direction the corners of the simplex are."""
 ROUNDS = 6
 """Of the fixed point of a margin and the norm that it is a share of."""
 
@@ -94,7 +88,7 @@ class ConeInstance(Generated):
         against = None
         groups = groups_of(label)
         for group in groups:
-            paired = group is groups[0] and index % PAIRED == 0
+            paired = group is groups[0] and index % 8 == 0  # a pair bounds the margin of a hard kind
             hard = self.kind in _HARD
             points[group.rows()] = self._hard_rows(group, random, paired) if hard else self._rows(group, random)
             if against is None and len(group.starts) >= 3:
@@ -124,7 +118,8 @@ class ConeInstance(Generated):
         simplex = np.eye(m) - 1 / m
         simplex -= 2 * np.outer(simplex @ turn, turn)  # the reflection that takes (1, .., 1) to y
         simplex /= np.linalg.norm(simplex, axis=1)[:, None]
-        return np.asarray(simplex - BEHIND * self.margin / m * y)
+        # of R / m: how far behind the planted direction the corners of the simplex are
+        return np.asarray(simplex - 0.25 * self.margin / m * y)
 
     def _hard_rows(self, group: Group, random: np.random.Generator, paired: bool) -> Floats:
         """Rows (c, d, m) of some cones near their boundary, that lean to one direction."""
@@ -134,7 +129,8 @@ class ConeInstance(Generated):
         G = random.standard_normal((count, group.dimension, self.m))
         G -= (G @ y)[:, :, None] * y
         G += np.outer(e, lean)
-        central = self.margin * e + BOUNDARY * random.random((count, 1)) * boundary(group.kind, group.size, count, random)
+        # length of what A*y of a hard kind has beside R e, over the norm of the cone
+        central = self.margin * e + 0.25 * random.random((count, 1)) * boundary(group.kind, group.size, count, random)
         if paired and count > 1:
             G[1], central[1] = -G[0], central[0]
             if group.kind == "l":

@@ -1,13 +1,6 @@
 """A product of cones in order, where its rows lie in blocks that no cone reaches out of, and programmes as such rows.
 
 A conic programme in the form of SCS, A x + s = b with s in a product of cones, as rows of cones that have no right side.
-
-The question is whether some x has s in the interior. It is asked of y = (x, t) with t > 0 and b t - A x inside: then x / t is
-such an x, and of such an x (x, 1) is such a y, so that neither answer says less or more. The row of t is behind all others.
-
-Equalities (the zero cone) are solved by Gauss's elimination in fractions: (x, t) = basis y, with an entry of y for each
-variable that is left, and the rows are asked about y. Of these rows each entry is rounded once, which the checker allows for:
-what it proves holds of all rows that are so near.
 """
 
 from __future__ import annotations
@@ -40,16 +33,10 @@ from dfeas.data.storage.layout import (
 from dfeas.errors import BadInputError
 from dfeas.linalg.points import Floats
 
-LEAST_WIDTH = 32
-"""Blocks are no longer than those of so many features: a scan has elements and matrices of all rows beside the points."""
 EQUALITIES = ("z", "f")
 """Kinds of the zero cone, the second one of older versions."""
 MOST_PRODUCTS = 1 << 22
 """Products that equalities may take, in fractions or integers: half a minute, or ten seconds."""
-LONG = 1 << 12
-"""Bits of a denominator, at most."""
-LEAST = 1e-290
-"""Of entries of rows, below which they may lose digits."""
 EXISTS, OPEN = {"feasible": "some", "infeasible": "no"}, "it is not decided whether some"
 """What a verdict says of an x; of others it is open."""
 Run = tuple[str, int, int]
@@ -127,7 +114,9 @@ class Product:
         """Rows of a block, of so many ``entries`` each where sparse: about the usual, in whole cones of the commonest size."""
         table = self.table
         kind, size, _ = max(table.counts, key=lambda entry: rows_of(*entry[:2]) * entry[2])
-        width, of_most = LEAST_WIDTH if entries is not None else max(m, LEAST_WIDTH), rows_of(kind, size)
+        # blocks are no longer than those of 32 features: a scan has elements and matrices of all rows beside the points
+        least_width = 32
+        width, of_most = least_width if entries is not None else max(m, least_width), rows_of(kind, size)
         usual = default_block_rows(width, itemsize, table.rows)
         if entries is not None:
             usual = min(usual, sparse_block_rows(entries, itemsize + index_size(m), table.rows))
@@ -193,7 +182,12 @@ class Placing:
 
 @dataclass(frozen=True)
 class Program:
-    """How the points of rows of cones are those of the programme that they were made of."""
+    """How the points of rows of cones are those of the programme that they were made of.
+
+    The question is whether some x has s in the interior. It is asked of y = (x, t) with t > 0 and b t - A x inside: then x / t
+    is such an x, and of such an x (x, 1) is such a y, so that neither answer says less or more. The row of t is behind all
+    others.
+    """
 
     rows: Any  # (N + 1, m + 1) of b t - A x and t, equalities first
     equal: int = 0
@@ -245,6 +239,10 @@ def solutions(rows: Any) -> tuple[tuple[Row, ...], int]:
     """A basis, d rows of k, of the y with rows (p, d) times y zero, and k, which is at least 1: without entries where 0 is the
     only y. Entries are whole numbers over a power of two, below 2. A variable that was solved for is a sum of others, and t
     is one only where the rows make it zero. Raises BadInputError where that takes too long.
+
+    This is Gauss's elimination in fractions of the equalities (the zero cone): (x, t) = basis y, with an entry of y for each
+    variable that is left, and the rows are asked about y. Of these rows each entry is rounded once, which the checker allows
+    for: what it proves holds of all rows that are so near.
     """
     solved: dict[int, Row] = {}
     work = 0
@@ -257,7 +255,8 @@ def solutions(rows: Any) -> tuple[tuple[Row, ...], int]:
         changed = {j: _put(known, other) for j, other in solved.items() if pivot in other} | known
         solved |= changed
         work += len(row) + sum(map(len, changed.values()))
-        if work > MOST_PRODUCTS or any(v.denominator.bit_length() > LONG for v in known[pivot].values()):
+        # a denominator has at most 4096 bits
+        if work > MOST_PRODUCTS or any(v.denominator.bit_length() > 1 << 12 for v in known[pivot].values()):
             raise _refuse_equalities("take too long to be solved in fractions")
     left = [column for column in range(rows.shape[1]) if column not in solved]
     basis: list[Row] = [{} for _ in range(rows.shape[1])]
@@ -294,7 +293,7 @@ def times(rows: Any, basis: Sequence[Row], k: int) -> tuple[Any, bool]:
             for c, w in across[j].items():
                 total[c] = total.get(c, 0) + digit * w
         some = {c: v / (one * power) for c, v in total.items() if v}
-        if min(map(abs, some.values()), default=1.0) < LEAST:
+        if min(map(abs, some.values()), default=1.0) < 1e-290:  # smaller entries may lose digits
             raise _refuse_equalities("have solutions whose entries are too far apart for float64")
         rounded |= any(Fraction(v, one * power) != Fraction(some[c]) for c, v in total.items() if v)
         columns += some

@@ -6,9 +6,6 @@ The question is whether some x has  x_1 F_1 + .. + x_m F_m - F_0  positive defin
 t > 0, an entry of the orthant, last of them; where F_0 is zero, of x alone. A diagonal block is entries of the orthant, and so
 are rows of a block that have no entry off the diagonal in any matrix. Where the matrices of a block fall into the same diagonal
 blocks, after a permutation, each of these is a cone of its own.
-
-``_by_lines`` says what the format of entries is. ``_at_once`` reads them by columns of numbers, and gives up at any doubt: it
-never accepts what the other one refuses, nor reads another value.
 """
 
 from __future__ import annotations
@@ -45,10 +42,6 @@ _COMMENTS = ('"', "*")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,300}")
 _HEADING = re.compile(r"\s*\+?([0-9]{1,300})(?![0-9])")
 
-PARSED = 1 << 20
-"""Bytes of text that are parsed at a time: more are no longer in cache when they are converted."""
-MOST_ROWS = 1 << 27
-"""Rows of all blocks, each of which has its place in memory: 1 GiB of row ends."""
 Numbers = NDArray[np.int64]
 
 
@@ -252,8 +245,9 @@ def _sizes(path: Path, number: int, line: str, m: int, blocks: int) -> list[int]
         words = f"expected the sizes of {max(1, blocks)} blocks, none of them 0, and m of at least 1"
         raise BadInputError(f"{path}: line {number}: {words}")
     rows = sum(-size if size < 0 else rows_of("s", size) for size in sizes)
-    if rows > MOST_ROWS:
-        raise BadInputError(f"{path}: line {number}: blocks of {rows:.6g} rows together; at most {MOST_ROWS} are read")
+    most_rows = 1 << 27  # rows of all blocks, each of which has its place in memory: 1 GiB of row ends
+    if rows > most_rows:
+        raise BadInputError(f"{path}: line {number}: blocks of {rows:.6g} rows together; at most {most_rows} are read")
     return sizes
 
 
@@ -275,17 +269,21 @@ def _first(path: Path, number: int, line: str) -> int:
 
 
 def _at_once(text: bytes, layout: Layout) -> MatrixEntries | None:
+    """By columns of numbers; None at any doubt. What the format of entries is says ``_by_lines``: this never accepts what that
+    refuses, nor reads another value.
+    """
     if not text:
         return None
     # where single spaces are between the words, as in most files, there is nothing to replace
     types = dict.fromkeys(_PLACES, "int32") | {"value": "float64"}
-    table = None if b"\r" in text else parse_table(text, types, " ", block=PARSED)
+    at_once = 1 << 20  # bytes of text: more are no longer in cache when they are converted
+    table = None if b"\r" in text else parse_table(text, types, " ", block=at_once)
     if table is None:
         plain = text.translate(_SEPARATORS)
         for double, single in ((b"  ", b" "), (b" \n", b"\n"), (b"\n ", b"\n")):
             while double in plain:
                 plain = plain.replace(double, single)
-        table = parse_table(plain.lstrip(b" "), types, " ", block=PARSED)
+        table = parse_table(plain.lstrip(b" "), types, " ", block=at_once)
     return None if table is None or not len(table) else _entries(table, layout)
 
 

@@ -19,24 +19,18 @@ import scipy  # loads its parts when they are used
 from dfeas.linalg.csr import csr_array, row_numbers, take_rows
 from dfeas.linalg.points import Floats, Indices
 
-STEPS = 300
-"""At most; a value that is not accurate by then is too small by the part of the square that it is not."""
-ACCURATE = 1e-12
-"""Residual, over the square of the value, that is small enough."""
-LOOKED = 8
-"""Steps between two looks at the values of the tridiagonal matrix."""
-
 
 def largest_singular(X: Any) -> float:
     """The largest singular value of X (d, m), an array or a sparse matrix."""
     m = X.shape[1]
     across = X.T
-    steps = min(m, STEPS)
+    steps = min(m, 300)  # a value that is not accurate by then is too small by the part of the square that it is not
     basis = np.empty((steps, m))
     diagonal, beside = np.zeros(steps), np.zeros(steps)
     v: Floats = np.cos(np.arange(m) * 0.7) + 1.5  # no structure of the data is across to it
     v /= np.linalg.norm(v)
     value, done = 0.0, 0
+    accurate = 1e-12  # residual, over the square of the value, that is small enough
     for i in range(steps):
         basis[i], done = v, i + 1
         w: Floats = np.asarray(across @ (X @ v))
@@ -44,18 +38,14 @@ def largest_singular(X: Any) -> float:
         for _ in range(2):
             w -= basis[:done].T @ (basis[:done] @ w)
         beside[i] = np.linalg.norm(w)
-        last = done == steps or beside[i] <= ACCURATE * diagonal[:done].max()
-        if last or done % LOOKED == 0:
+        last = done == steps or beside[i] <= accurate * diagonal[:done].max()
+        if last or done % 8 == 0:  # the values of the tridiagonal matrix are found now and then
             found, vectors = scipy.linalg.eigh_tridiagonal(diagonal[:done], beside[:i], select="i", select_range=(i, i))
             value = float(found[0])
-            if last or beside[i] * abs(vectors[-1, 0]) <= ACCURATE * value:
+            if last or beside[i] * abs(vectors[-1, 0]) <= accurate * value:
                 break
         v = w / beside[i]
     return float(np.sqrt(max(0.0, value)))
-
-
-ROOMY = 4
-"""Features of all matrices, for each entry, up to which each has a place; of more those that are there are sorted out."""
 
 
 def label_components(left: Indices, right: Indices, count: int) -> Indices:
@@ -73,7 +63,8 @@ def parts(rows: csr_array, dimension: int) -> Iterator[tuple[Indices, csr_array]
     row = row_numbers(rows)
     feature = row // dimension * m + rows.indices  # those of a matrix are its own
     nodes = count // dimension * m
-    if nodes > ROOMY * len(feature):
+    # features of all matrices, for each entry, up to which each has a place; of more those that are there are sorted out
+    if nodes > 4 * len(feature):
         own, places = np.unique(feature, return_inverse=True)
         feature, nodes = places.reshape(-1), len(own)
     least = label_components(row, count + feature, count + nodes)[:count]

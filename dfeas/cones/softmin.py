@@ -120,10 +120,6 @@ class Lowest:
         return min(candidates, key=lambda each: each[:2])
 
 
-FEW = 8
-"""Rows with a weight are gathered where they are fewer than one in so many."""
-
-
 @dataclass(frozen=True, slots=True)
 class SpectralAnswer(SoftminAnswer):
     """The same, and the extreme points of questions with mu = 0."""
@@ -205,7 +201,8 @@ class SpectralSoftmin(SoftminSums):
         if not len(weights):
             return
         moment = partial.moment[self._soft]
-        if FEW * np.count_nonzero(weights) < weights.size:
+        # rows with a weight are gathered where they are fewer than one in so many
+        if 8 * np.count_nonzero(weights) < weights.size:
             some = np.flatnonzero(weights.any(axis=0))
             moment += combinations(weights[:, some].astype(np.float64), in_type(take_rows(points, some), np.float64))
         else:

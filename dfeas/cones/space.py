@@ -42,13 +42,6 @@ from dfeas.passes.softmin import Softmin
 from dfeas.passes.survey import Survey
 from dfeas.passes.vectors import POINT_BYTES, Recover
 
-FULL_PASSES = 3.0
-"""Of a working set of cones, with its sample: 2 to 6 in trials of all kinds, the hard ones too."""
-STEPS = 30
-"""Newton steps of the solver in memory that a run usually takes, each one two products of all its rows with themselves."""
-TRIED_ROWS = 4096
-"""Products are timed with so many rows."""
-
 
 def spectral(question: Question) -> Question:
     """The question to a dataset of cones. Raises UsageError for one that has no meaning there."""
@@ -219,7 +212,8 @@ class ConeSpace(Geometry):
         if each.traits.columns:
             rows = RowLimit(facts.m, facts.memory, cones.largest, facts.entries)
             own, least = float(rows.usual_bytes), 4 * rows.least_memory
-            return LoadCost(own=own, asked=facts.memory, passes=FULL_PASSES, most=most, least=least)
+            # of a working set of cones, with its sample: 2 to 6 in trials of all kinds, the hard ones too
+            return LoadCost(own=own, asked=facts.memory, passes=3.0, most=most, least=least)
         passes = each.passes(facts, load.margin, each.traits.cones or 1.0)
         made = min(load.max_passes, passes)
         of_point = 0.0 if each.traits.weighs_all else 8 * cones.rows / cones.many  # extreme points are remembered
@@ -234,17 +228,13 @@ class ConeSpace(Geometry):
 def _solver_seconds(dataset: Dataset, facts: Facts) -> float:
     """Seconds of the solver in memory, from the speed of a product."""
     assert dataset.cones is not None, "cones"
-    trial = np.ones((TRIED_ROWS, min(facts.m, 1000)))
+    tried_rows = 4096  # products are timed with so many rows
+    trial = np.ones((tried_rows, min(facts.m, 1000)))
     with one_thread():
         best = least_seconds(lambda: trial.T @ trial)
     rows = RowLimit(facts.m, facts.memory, dataset.cones.largest, facts.entries).usual
-    return STEPS * 2 * best * min(rows, dataset.n) / TRIED_ROWS * (facts.m / trial.shape[1]) ** 2
-
-
-AT_ONCE = 1 << 16
-"""Rows of cones whose scores are found at a time."""
-SHOWN = 5
-"""Critical cones that are named."""
+    # Newton steps of the solver in memory that a run usually takes, each one two products of all its rows with themselves
+    return 30 * 2 * best * min(rows, dataset.n) / tried_rows * (facts.m / trial.shape[1]) ** 2
 
 
 @dataclass(frozen=True)
@@ -256,7 +246,7 @@ class LeastEigenvalue(Rule):
     def score(self, block: Block) -> tuple[NDArray[Any], ...]:
         factor, value = factors(block), np.empty(block.size)
         for group in groups_of(block.label):
-            at_once = max(1, AT_ONCE // group.dimension)
+            at_once = max(1, (1 << 16) // group.dimension)
             for start in range(0, len(group.starts), at_once):
                 rows = group.rows(slice(start, start + at_once))
                 value[rows[:, 0]] = least(group.kind, group.size, exact_scores(block, rows, self.y, factor))
@@ -270,6 +260,6 @@ class LeastEigenvalue(Rule):
         for each, (kind, size) in kinds.items():
             sizes[codes == each] = rows_of(kind, size)
         first = np.cumsum(sizes) - sizes
-        lowest = np.argsort(value, kind="stable")[:SHOWN]
+        lowest = np.argsort(value, kind="stable")[:5]  # critical cones that are named
         critical = tuple(CriticalCone(float(value[i]), int(first[i]), *kinds[int(codes[i])]) for i in lowest)
         return ConePrediction(value, critical)

@@ -11,7 +11,7 @@ over all cones; x on the cones of W, whose |Ax| bounds every margin. Passes: a s
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,25 +28,6 @@ from dfeas.passes.block import Block
 from dfeas.passes.protocol import Partial, Question, together
 from dfeas.passes.softmin import Softmin
 
-SAMPLED = 20
-"""Rows of the sample for each entry of y."""
-GATHERED = 60
-"""Rows that join after a pass, at most, for each entry of y."""
-USUAL = 200
-"""Rows that memory is projected for, for each entry of y: 20 to 90 were there in the end of trials of all kinds with m = 50."""
-LEAST = 4
-"""Rows for each entry of y without which a sample says little."""
-COPIES = 6
-"""Of the rows in memory, while the solver works."""
-ANSWERED = 8
-"""Of the rows that memory holds one in so many is in an answer: some answers wait to be merged."""
-
-
-NEWTON = 32
-"""Bytes for each entry of the matrix of a Newton step: the matrix, and what is made of it. Dense rows take more."""
-MATRICES = 192
-"""Bytes for each row of the largest cone whose rows are sparse: a dozen matrices of its order."""
-
 
 @dataclass(frozen=True, slots=True)
 class RowLimit:
@@ -56,6 +37,9 @@ class RowLimit:
     memory: int  # bytes for what a method keeps
     largest: int = 1  # rows of the largest cone
     entries: float = 0.0  # stored ones of a sparse row, on average; 0 of dense ones
+    gathered: ClassVar[int] = 60  # rows that join after a pass, at most, for each entry of y
+    copies: ClassVar[int] = 6  # of the rows in memory, while the solver works
+    answered: ClassVar[int] = 8  # of the rows that memory holds one in so many is in an answer: some wait to be merged
 
     @property
     def row_bytes(self) -> float:
@@ -65,21 +49,24 @@ class RowLimit:
     def solver_bytes(self) -> int:
         """Bytes of the solver that do not depend on how many sparse rows there are."""
         arrays = max(MOST_PAIRED, min(8 * DENSE_BYTES, 48 * self.largest * self.m))
-        return NEWTON * (self.m + 1) ** 2 + MATRICES * self.largest + arrays if self.entries else 0
+        newton = 32 * (self.m + 1) ** 2  # the matrix of a Newton step, and what is made of it; dense rows take more
+        matrices = 192 * self.largest  # a dozen of the order of the largest cone whose rows are sparse
+        return newton + matrices + arrays if self.entries else 0
 
     @property
     def most(self) -> int:
-        return max(1, int((self.memory - self.solver_bytes) / (self.row_bytes * COPIES)))
+        return max(1, int((self.memory - self.solver_bytes) / (self.row_bytes * self.copies)))
 
     @property
     def answer_rows(self) -> int:
         """Of an answer, at most; a larger cone comes alone."""
-        return max(1, min(GATHERED * self.m, self.most // ANSWERED))
+        return max(1, min(self.gathered * self.m, self.most // self.answered))
 
     @property
     def least_memory(self) -> int:
         """Bytes without which it is of no use: for a sample, and for three of the largest cones."""
-        return int(self.row_bytes * COPIES * max(LEAST * self.m, 3 * self.largest)) + self.solver_bytes
+        # with fewer rows than 4 for each entry of y a sample says little
+        return int(self.row_bytes * self.copies * max(4 * self.m, 3 * self.largest)) + self.solver_bytes
 
     @property
     def fits(self) -> bool:
@@ -88,12 +75,13 @@ class RowLimit:
     @property
     def usual(self) -> int:
         """That it usually has in the end."""
-        return min(self.most, max(USUAL * self.m, 3 * self.largest))
+        # 20 to 90 rows for each entry of y were there in the end of trials of all kinds with m = 50
+        return min(self.most, max(200 * self.m, 3 * self.largest))
 
     @property
     def usual_bytes(self) -> int:
         """Bytes that these take, with answers."""
-        return int(self.row_bytes * (COPIES * self.usual + ANSWERED * self.answer_rows)) + self.solver_bytes
+        return int(self.row_bytes * (self.copies * self.usual + self.answered * self.answer_rows)) + self.solver_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,12 +169,6 @@ def _spread(start: Indices, size: Indices, quota: int) -> Indices:
     return np.concatenate([place[first::step] for first in range(step)])
 
 
-SAMPLE_BLOCKS = 8
-"""Blocks that the sample is drawn from, at most."""
-SHARE = 0.5
-"""Of the best margin on W that y must have."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConeWorkingSetState(WorkingSetState):
     """With the y that is the widest on W; ``cap`` counts rows."""
@@ -199,7 +181,7 @@ class ConeWorkingSetState(WorkingSetState):
     @property
     def share(self) -> float:
         """Of the best margin on W that y must have."""
-        return SHARE if self.facts.tolerance is None else 1 - self.facts.tolerance / 2
+        return 0.5 if self.facts.tolerance is None else 1 - self.facts.tolerance / 2
 
     @property
     def settled_upper(self) -> float:
@@ -219,8 +201,8 @@ class ConeWorkingSet(WorkingSet[ConeWorkingSetState]):
     def ask(self, state: ConeWorkingSetState) -> Question:
         m, blocks, kept = state.facts.m, state.facts.blocks, state.columns
         if kept is None:
-            count = min(blocks, SAMPLE_BLOCKS)
-            cap = min(max(1, state.cap // 2), SAMPLED * m)
+            count = min(blocks, 8)  # blocks that the sample is drawn from, at most
+            cap = min(max(1, state.cap // 2), 20 * m)  # rows of the sample for each entry of y
             select = SelectCones(state.y, np.inf, cap, max(1, -(-cap // count)))
             return Partial(select, tuple(sorted({blocks * i // count for i in range(count)})))
         cap = max(1, min(state.cap - len(kept.index), RowLimit(m, state.facts.memory, 1, state.facts.entries).answer_rows))
@@ -246,9 +228,9 @@ class ConeWorkingSet(WorkingSet[ConeWorkingSetState]):
     def solve_columns(self, state: ConeWorkingSetState) -> ConeWorkingSetState:
         kept = state.columns
         assert kept is not None
-        solution = widest(kept, state.share, state.settled_upper)
+        solution, x = widest(kept, state.share, state.settled_upper)
         if solution.upper < state.bracket.upper:
-            best = Sparse(kept.index, solution.x)
+            best = Sparse(kept.index, x)
             state = replace(state, best=best, bracket=state.bracket.with_upper(solution.upper))
         stalled = "" if solution.low > 0 else f"the cones in memory have no separator, |Ax| = {solution.upper:.3g}"
         if stalled and solution.upper > state.settled_upper:
@@ -262,4 +244,4 @@ class ConeWorkingSet(WorkingSet[ConeWorkingSetState]):
 
     def bound(self, facts: Facts, margin: float) -> float:
         """One for each growth: all rows, by so many at a time, at most."""
-        return 2 + facts.n / (GATHERED * facts.m)
+        return 2 + facts.n / (RowLimit.gathered * facts.m)

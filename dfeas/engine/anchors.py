@@ -17,10 +17,6 @@ from distributed import Client, Future
 from dfeas.engine.scan import cut, pieces
 
 RANGES_PER_THREAD = 2
-GROWN = 1.5
-"""Ranges are cut anew for so many times the threads, and most of what workers keep is in vain then."""
-FASTER = 10
-"""How many times as fast as Dask takes a network to be, at 100 MB/s, storage is read."""
 LEAST_BYTES, MOST_BYTES = 16 << 20, 256 << 20
 """What anchors weigh. A task of an unknown duration, for which Dask takes half a second, is not stolen from below a quarter of
 a second, and Dask takes these bytes for memory of a worker.
@@ -72,7 +68,8 @@ class Anchors:
         each pass, until all have their share.
         """
         threads = max(1, sum(crew.values()))
-        if threads > GROWN * self._threads:
+        # ranges are cut anew for so many times the threads, and most of what workers keep is in vain then
+        if threads > 1.5 * self._threads:
             self._threads, ranges = threads, cut(size, pieces(size * block_bytes, threads, RANGES_PER_THREAD))
             self._parts = [Part(*each, place, self) for place, each in enumerate(ranges)]
             self.tasks, self._homes = [None] * len(ranges), {}
@@ -83,7 +80,8 @@ class Anchors:
         for place in free:
             self._made += 1
             whole = (self._parts[place].stop - self._parts[place].first) * block_bytes
-            weight = min(max(LEAST_BYTES, whole // FASTER), MOST_BYTES)
+            # storage is read ten times as fast as Dask takes a network to be, at 100 MB/s
+            weight = min(max(LEAST_BYTES, whole // 10), MOST_BYTES)
             self.tasks[place] = delayed(Anchor, pure=False)(weight, dask_key_name=f"{self._name}-{self._made}")
         self._crew = {} if free else dict(crew)
         return self._parts

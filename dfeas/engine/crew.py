@@ -32,8 +32,6 @@ from dfeas.settings import read_setting
 
 logger = logging.getLogger("dfeas")
 
-FIRST_SECONDS = 10.0
-"""How long a run waits for answers before it begins; who answers later works from then on."""
 REFUSED_SECONDS = 20.0
 """How long a run whose workers are gone waits for others than those there are, which may not work: nannies start them again."""
 WORKS = "dfeas.engine.worker"
@@ -120,8 +118,9 @@ class Crew:
         answers. Raises UsageError, BadInputError or CorruptDataError where all have answered and none may work in this run;
         when it has had workers, after ``REFUSED_SECONDS``.
         """
+        first_seconds = 10.0  # how long a run waits for answers before it begins; who answers later works from then on
         for worker, (coming, when) in list(self._answers.items()):
-            failed = coming.done() and "failed" in coming.result() and time.monotonic() > when + FIRST_SECONDS
+            failed = coming.done() and "failed" in coming.result() and time.monotonic() > when + first_seconds
             if worker not in listed or failed:
                 self._answers.pop(worker, None)
         for worker in listed.keys() - self._answers.keys():
@@ -129,7 +128,7 @@ class Crew:
             self._answers[worker] = coming, time.monotonic()
         asked = {worker: known for worker, known in list(self._answers.items()) if worker in listed}
         if not self._met and asked:
-            until = min(FIRST_SECONDS + max(when for _, when in asked.values()), time.monotonic() + at_most())
+            until = min(first_seconds + max(when for _, when in asked.values()), time.monotonic() + at_most())
             while wait([coming for coming, _ in asked.values()], LOOK_SECONDS).not_done and time.monotonic() < until:
                 pause(0)
         known = {worker: coming.result() for worker, (coming, _) in asked.items() if coming.done()}

@@ -49,10 +49,6 @@ R = TypeVar("R")
 
 CHECK = "check"
 """The name of what is no scan of ours: Dask's pages show a bar and a colour for each ``dask.utils.key_split`` of names."""
-FOLD_BYTES = 32 << 20
-"""What a worker reads ahead for a fold, at a time."""
-FORGET_SECONDS = 5.0
-"""How long the end of a run waits for workers to forget its blocks."""
 FAN_IN = 8
 """So many answers are merged at a time."""
 INLINE_BYTES = 1 << 16
@@ -77,7 +73,8 @@ class DaskEngine(RangeEngine):
         dataset: Dataset,
         scratch: Scratch | None = None,
         watch: Watch | None = None,
-        fold_bytes: int = FOLD_BYTES,
+        # what a worker reads ahead for a fold, at a time
+        fold_bytes: int = 32 << 20,
     ) -> None:
         self.client = client
         self.dataset = dataset
@@ -248,7 +245,8 @@ class DaskEngine(RangeEngine):
             return
         forget = partial(self.client.run, workers=list(self._workers), on_error="return")
         with suppress(*LOST):
-            answer_within(FORGET_SECONDS, self.client, forget, asyncio.to_thread, forget_run, self.source.run)
+            # how long the end of a run waits for workers to forget its blocks
+            answer_within(5.0, self.client, forget, asyncio.to_thread, forget_run, self.source.run)
 
 
 def question_name(question: Any) -> str:

@@ -26,9 +26,6 @@ from dfeas.passes.protocol import Fold, OnPairs, Question, sums_bytes, width
 
 R = TypeVar("R")
 
-RANGES_PER_THREAD = 4
-"""More ranges than threads, so that a slow one does not hold the pass up."""
-
 
 @contextmanager
 def _interrupts_at_beats() -> Iterator[None]:
@@ -104,7 +101,8 @@ class LocalEngine(RangeEngine):
     def _map(self, most: int, function: Callable[..., R], args: tuple[Any, ...], count: int | None) -> list[R]:
         blocks = self.dataset.blocks if count is None else count
         threads = max(1, min(self._threads, most, blocks))
-        more = RANGES_PER_THREAD if threads > 1 and self._threads <= most else 1  # as many ranges as threads run at once
+        # more ranges than threads, so that a slow one does not hold the pass up, or as many as threads run at once
+        more = 4 if threads > 1 and self._threads <= most else 1
         ranges = cut(blocks, pieces(blocks * self.dataset.block_bytes, threads, more))
         self.observe(0, blocks)
 

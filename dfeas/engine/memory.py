@@ -21,11 +21,6 @@ from dfeas.machine import used_bytes
 from dfeas.passes.block import WIDE_TILE_BYTES
 from dfeas.passes.vectors import POINT_BYTES
 
-SCORED_BYTES = 64
-"""Scores of a point in several precisions, and bounds, while its block is scanned or checked."""
-GRAM = 1000
-"""Sparse rows, or features, of a cone whose products with each other the checker may store as an array."""
-
 
 def thread_bytes(dataset: Dataset) -> int:
     """What one scanning thread needs: its buffers of a block, and the temporaries of a tile in float64."""
@@ -46,9 +41,10 @@ def _temporary_bytes(dataset: Dataset) -> int:
     """
     rows, cones, entries = dataset.block_rows, dataset.cones, dataset.entries
     if cones is None:
-        return SCORED_BYTES * rows
+        return 64 * rows  # scores of a point in several precisions, and bounds, while its block is scanned or checked
     if entries is not None:
-        side = min(cones.largest, dataset.m, GRAM)
+        # sparse rows, or features, of a cone whose products with each other the checker may store as an array
+        side = min(cones.largest, dataset.m, 1000)
         return 240 * rows + 6 * entries.block_bytes + 48 * side * side
     return max(240 * rows + 16 * cones.largest * dataset.m, 48 * cones.largest * dataset.m)
 
@@ -75,12 +71,6 @@ def _inside(dataset: Dataset) -> Sequence[Dataset]:
     return (points.inner,) if isinstance(points, MappedReader | HomogeneousReader) else ()
 
 
-LIBRARY_BYTES = 320 << 20
-"""Of addresses that libraries take when they are first used, heaps of threads included."""
-BLAS_THREAD_BYTES = 48 << 20
-"""The same of each thread of the BLAS that SciPy brings, but the first."""
-
-
 def require_addresses(need: float) -> None:
     """Raise UsageError when this process may not have so many bytes more, and what its libraries take: OpenBLAS, where it gets
     none, tries for ever, or ends the process, and lets no signal through.
@@ -88,7 +78,8 @@ def require_addresses(need: float) -> None:
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     if limit == resource.RLIM_INFINITY:
         return
-    need += used_bytes()[0] + LIBRARY_BYTES + (blas_threads() - 1) * BLAS_THREAD_BYTES
+    need += used_bytes()[0] + (320 << 20)  # that libraries take when they are first used, heaps of threads included
+    need += (blas_threads() - 1) * (48 << 20)  # and each thread of the BLAS that SciPy brings, but the first
     if limit < need:
         raise UsageError(
             f"this process may have {format_bytes(limit)} of addresses (ulimit -v {limit >> 10}), it needs {enough(need)}: "

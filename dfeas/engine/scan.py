@@ -1,13 +1,4 @@
-"""What both engines scan: ranges of consecutive blocks, pairs of runs of rows, and the tree in which they merge partials.
-
-The shape of the tree depends on the number of blocks only. A node (level, i) covers blocks i 2^level .. (i+1) 2^level - 1. Any
-cut of the blocks into ranges leaves each range a few maximal nodes; completing them gives the same merges, hence the same bits,
-whoever scanned what.
-
-Where all points meet all points the unit of work is a pair of runs. A run is some whole blocks, or a part of a block where a
-block has many rows. Pairs are taken in the order of the left run, so that it stays while right ones come and go; but all pairs
-of parts of two blocks follow each other. A block costs a read whenever it comes again.
-"""
+"""What both engines scan: ranges of consecutive blocks, pairs of runs of rows, and the tree in which they merge partials."""
 
 from __future__ import annotations
 
@@ -44,23 +35,20 @@ _of_thread = local()
 
 SHORT_BYTES = 16 << 20
 """Where each thread reads no more than that, a range costs more than it saves."""
-RUN_POINTS = 1 << 17
-"""Points of blocks in memory that are scanned at once: their scores stay in a cache that is no larger than most."""
-FINE = 3
-"""Ranges begin at multiples of at least a sixteenth of their length: none is much longer than the others."""
 LEAST_ROWS = 2048
 """Runs are that long where they may be: meeting them then takes far longer than reading them."""
 MOST_RUNS = 32
 """They are longer where there are more of them: 528 pairs are enough to share out."""
-RUN_BYTES = 32 << 20
-"""Of a run in float64. A thread holds two, and what was prepared of them."""
-ENTRY_WIDTH = 2
-"""A sparse entry with its index takes as much as so many features."""
 
 
 @dataclass(eq=False, repr=False)
 class Tree:
-    """Partials of consecutive blocks, merged as far as the fixed tree allows."""
+    """Partials of consecutive blocks, merged as far as the fixed tree allows.
+
+    The shape of the tree depends on the number of blocks only. A node (level, i) covers blocks i 2^level .. (i+1) 2^level - 1.
+    Any cut of the blocks into ranges leaves each range a few maximal nodes; completing them gives the same merges, hence the
+    same bits, whoever scanned what.
+    """
 
     pass_: AnyPass | VectorPass[Any, Any] | OnPairs
     nodes: list[tuple[int, int, Any]] = field(default_factory=list)  # (level, index, partial), in order of blocks
@@ -96,7 +84,8 @@ def cut(blocks: int, pieces: int) -> list[tuple[int, int]]:
     of two, so that each leaves few nodes of the tree.
     """
     pieces = max(1, min(blocks, pieces))
-    step = 1 << max(0, (blocks // pieces).bit_length() - 1 - FINE)
+    # ranges begin at multiples of at least a sixteenth of their length: none is much longer than the others
+    step = 1 << max(0, (blocks // pieces).bit_length() - 1 - 3)
     edges = [round(blocks * i / pieces / step) * step for i in range(pieces)]
     return list(pairwise([*edges, blocks]))
 
@@ -146,7 +135,8 @@ def _cut_runs(
 ) -> Iterator[tuple[list[Block], int]]:
     """Blocks that a pass scans at once, of which all but the last stay in memory, and the place of the first in the tree."""
     together = isinstance(pass_, RunPass) and isinstance(blocks, range)
-    most = 1 << max(1, RUN_POINTS // dataset.block_rows).bit_length() - 1 if together else 1
+    # points of blocks in memory that are scanned at once: their scores stay in a cache that is no larger than most
+    most = 1 << max(1, (1 << 17) // dataset.block_rows).bit_length() - 1 if together else 1
     run: list[Block] = []
     for stop, (index, block) in enumerate(zip(blocks, read, strict=True), first + 1):
         run.append(block)
@@ -246,13 +236,15 @@ class RangeMerge:
 def runs_of(dataset: Dataset) -> list[range]:
     """Those of a dataset. Of sparse points entries with their indices count."""
     entries = dataset.entries
-    m = dataset.m if entries is None else max(1, ENTRY_WIDTH * entries.count // dataset.n)
+    # a sparse entry with its index takes as much as so many features
+    m = dataset.m if entries is None else max(1, 2 * entries.count // dataset.n)
     return runs(dataset.n, m, dataset.block_rows)
 
 
 def runs(n: int, m: int, block_rows: int) -> list[range]:
     """Runs of rows that cover n points of m features in order; each has whole blocks, or is within one."""
-    wanted = max(1, min(max(LEAST_ROWS, n // MOST_RUNS), RUN_BYTES // (8 * m)))
+    # a run has at most 32 MiB in float64: a thread holds two, and what was prepared of them
+    wanted = max(1, min(max(LEAST_ROWS, n // MOST_RUNS), (32 << 20) // (8 * m)))
     long = max(1, round(wanted / block_rows)) * block_rows
     found = []
     for first in range(0, n, long):
@@ -333,7 +325,12 @@ class _Held:
 def scan_pairs(
     dataset: Dataset, first: int, stop: int, question: OnPairs, tile_cache: TileCache | None = None, stopped: Stop | None = None
 ) -> tuple[Any, Cost, list[int]]:
-    """Scan the pairs first .. stop-1; returns the nodes of the fixed tree, what it cost, and the blocks that were read."""
+    """Scan the pairs first .. stop-1; returns the nodes of the fixed tree, what it cost, and the blocks that were read.
+
+    Where all points meet all points the unit of work is a pair of runs. A run is some whole blocks, or a part of a block where
+    a block has many rows. Pairs are taken in the order of the left run, so that it stays while right ones come and go; but all
+    pairs of parts of two blocks follow each other. A block costs a read whenever it comes again.
+    """
     tree, cost = Tree(question), Cost()
     held = _Held(dataset, question, cost)
     for position, pair in enumerate(unless_stopped(pairs_of(dataset, question)[first:stop], stopped), first):

@@ -24,8 +24,6 @@ INTERRUPTED = 75
 """The exit code."""
 BURST = 1.0
 """Seconds: terminals and batch systems signal whole groups of processes, and what one of them passes on comes once more."""
-AGAIN = 0.05
-"""Seconds until an interrupt that was dropped comes once more."""
 LOOK_SECONDS = 0.1
 """How often it is looked how far something is, and whether what waits, or is within a block, should end."""
 POLITE = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
@@ -89,7 +87,7 @@ def at_once_from_now() -> None:
 def _heed_dropped(dropped: sys.UnraisableHookArgs) -> None:
     """Python cannot raise in what an object does when it is collected, for example: it prints a traceback and goes on."""
     if dropped.exc_type is KeyboardInterrupt:
-        signal.setitimer(signal.ITIMER_REAL, AGAIN)
+        signal.setitimer(signal.ITIMER_REAL, 0.05)  # seconds until an interrupt that was dropped comes once more
     else:
         sys.__unraisablehook__(dropped)
 

@@ -21,9 +21,6 @@ from dfeas.errors import DfeasError
 T = TypeVar("T")
 R = TypeVar("R")
 
-AHEAD = 2
-"""Pieces for each thread that are sent at a time: one is worked on, one waits."""
-
 
 class TaskPool:
     """Does work on the workers of a client."""
@@ -50,7 +47,8 @@ class TaskPool:
 
         def next_result() -> tuple[R | DfeasError] | None:
             try:
-                fill(AHEAD * sum(watch.workers().values()))
+                # pieces for each thread that are sent at a time: one is worked on, one waits
+                fill(2 * sum(watch.workers().values()))
                 if not sent:
                     return None
                 future = watch.first(crews, woken)

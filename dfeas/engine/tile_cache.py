@@ -26,8 +26,6 @@ from dfeas.errors import CorruptDataError, UsageError
 
 PREFIX = "dfeas-tiles-"
 LOCK = "lock"
-FREE_SHARE = 20
-"""One part of so many of the disk stays free."""
 
 
 class Spill:
@@ -49,7 +47,7 @@ class Spill:
         part = path.with_suffix(".part")
         try:
             disk = shutil.disk_usage(self.folder)
-            if self._full or disk.free - size < disk.total // FREE_SHARE:
+            if self._full or disk.free - size < disk.total // 20:  # one part of so many of the disk stays free
                 self._full = True
                 return False
             with part.open("wb") as file:

@@ -32,20 +32,9 @@ R = TypeVar("R")
 
 logger = logging.getLogger("dfeas")
 
-LOOK_SECONDS = 0.25
-"""How often a waiting driver looks at what it was told."""
-ASK_SECONDS = 3.0
-"""How often it asks the scheduler which workers there are, beside being told of those that come and go."""
-PATIENCE_SECONDS = 600.0
-"""How long the driver waits for a worker when there is none."""
-MOST_DEATHS = 10
-"""Work at which more workers than that have died is to blame."""
-TRIES = 3
 _STEP_SECONDS = 0.1
 TOPIC = "dfeas-workers"
 """Of the events. ``all``, which says it too, also tells a client that it is gone, and a scheduler complains when it cannot."""
-SILENT_SECONDS = 8.0
-"""A worker that a scheduler has not heard of for so long, and three times the usual, is as good as gone."""
 
 
 class Turnover:
@@ -74,7 +63,8 @@ async def ask_for_workers(client: Client, asynchronous: bool = True) -> dict[str
     """What a scheduler says of each worker, and whether it is silent beside others: it waits for them for minutes."""
     workers = (await client.scheduler.identity(n_workers=-1))["workers"]
     heard = max((worker["last_seen"] for worker in workers.values()), default=0.0)
-    patience = SILENT_SECONDS + 3 * heartbeat_interval(len(workers))
+    # a worker that a scheduler has not heard of for so long, and three times the usual, is as good as gone
+    patience = 8.0 + 3 * heartbeat_interval(len(workers))
     return {str(worker): {**each, "silent": heard - each["last_seen"] >= patience} for worker, each in workers.items()}
 
 
@@ -126,12 +116,13 @@ class Watch:
     """
 
     client: Client
-    look_seconds: float = LOOK_SECONDS
+    look_seconds: float = 0.25  # how often a waiting driver looks at what it was told
     answer_seconds: float = ANSWER_SECONDS
-    patience_seconds: float = PATIENCE_SECONDS
-    most_deaths: int = MOST_DEATHS
+    patience_seconds: float = 600.0  # how long the driver waits for a worker when there is none
+    most_deaths: int = 10  # work at which more workers than that have died is to blame
     places: Sequence[str] = ()  # what workers must see
-    ask_seconds: float = ASK_SECONDS
+    # how often it asks the scheduler which workers there are, beside being told of those that come and go
+    ask_seconds: float = 3.0
     _known: dict[str, dict[str, Any]] = field(default_factory=dict)  # what the scheduler says of each worker
     _asked: float = -math.inf  # when, in monotonic seconds
     _told: int = 0  # of the turnover, then
@@ -365,7 +356,7 @@ class Retry:
             self.deaths += error.allowed_failures + 1
         else:
             self.tries += 1
-        if self.tries == TRIES:
+        if self.tries == 3:
             cancelled = isinstance(error, FutureCancelledError) and self.watch.crew.workers
             lost = "lost what it was to compute, though it has workers" if cancelled else "was lost"
             raise ClusterLostError(f"the Dask cluster {lost}: {line(error)}") from None

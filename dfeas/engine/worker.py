@@ -35,7 +35,6 @@ from dfeas.passes.protocol import OnPairs
 
 R = TypeVar("R")
 
-_OPEN_RUNS = 8
 _opened: dict[Source, Dataset] = {}
 _tile_caches: dict[str, TileCache] = {}  # by run
 _opening, _tile_caches_lock = Lock(), Lock()
@@ -51,12 +50,7 @@ def _forget_all() -> None:
 
 in_child(_forget_all)
 
-LEASE_SECONDS = 10.0
-"""How often a worker looks whether the drivers live whose runs it has something of."""
 _missed: dict[str, int] = {}  # by run: how often the scheduler did not know its lease
-
-CARRY_SHARE = 12
-"""A carry of more than this share of the cache, of which a worker has several copies, gets the memory of the cache."""
 
 
 @lru_cache(maxsize=1)
@@ -106,7 +100,7 @@ def open_cached(source: Source, room: Callable[[Dataset], int] | None = None) ->
                     other.kept.close()
                 dataset.enable_cache(source.cache_bytes if room is None else min(source.cache_bytes, room(dataset)))
             _opened[source] = dataset
-            for oldest in list(_opened)[:-_OPEN_RUNS]:
+            for oldest in list(_opened)[:-8]:
                 del _opened[oldest]
         return dataset
 
@@ -187,7 +181,8 @@ def _mind(run: str) -> None:
     worker = get_worker()
     _missed.setdefault(run, 0)
     if "dfeas-leases" not in worker.periodic_callbacks:
-        callback = PeriodicCallback(partial(_forget_left_behind, worker), 1000 * LEASE_SECONDS)
+        # how often a worker looks whether the drivers live whose runs it has something of
+        callback = PeriodicCallback(partial(_forget_left_behind, worker), 1000 * 10.0)
         worker.periodic_callbacks["dfeas-leases"] = callback
         worker.loop.add_callback(callback.start)
 
@@ -239,7 +234,8 @@ def fold_range(parcel: Parcel, link: Parcel, held: Held) -> Parcel:
     cost.add(held.cost)
     carry = fold_blocks(fold, carry, iter(held.blocks), cost)
     kept = open_cached(source, _room).kept
-    if kept.budget and CARRY_SHARE * size(carry) > kept.budget:
+    # a carry of more than this share of the cache, of which a worker has several copies, gets the memory of the cache
+    if kept.budget and 12 * size(carry) > kept.budget:
         kept.close()
     return Parcel(carry, cost)
 

@@ -25,12 +25,8 @@ SQUARES = (1e-20, 1e30)
 """Squares of norms in float32 that underflow leaves alone, as it does the products of such points."""
 EXACT32 = ("int8", "uint8", "int16", "uint16", "float16", "float32")
 """Types whose numbers are numbers of float32: integers below 2**24 are."""
-SINGLE = 10_000
-"""Features up to which products in float32 tell anything."""
 PIECE_BYTES = 2 << 20
 """Of dense points that are looked at at a time."""
-PACKED_BYTES = 64 << 10
-"""The same in a product with several vectors: OpenBLAS copies larger ones first."""
 U, U32 = 2.0**-53, 2.0**-24
 TINY, TINY32 = 2.0**-1074, 2.0**-149
 UP = 1 + 2.0**-48
@@ -43,8 +39,6 @@ ELEMENTARY = 4 * U
 """Relative error of exp and pow, which the libraries in use promise and no theorem does."""
 NORMS = (1e-140, 1e140)
 """Norms of points for which squares neither underflow nor overflow to any effect."""
-NARROW_ROWS = 64
-"""Sparse points that are looked at without the features that none of them has."""
 
 
 def gamma(terms: int) -> float:
@@ -141,8 +135,9 @@ class Wide:
         if self.dense:
             yield self.points[rows], y
             return
-        for first in range(0, len(rows), NARROW_ROWS):
-            points, used = without_zeros(self.points[rows[first : first + NARROW_ROWS]])
+        narrow_rows = 64  # sparse points that are looked at without the features that none of them has
+        for first in range(0, len(rows), narrow_rows):
+            points, used = without_zeros(self.points[rows[first : first + narrow_rows]])
             yield points.toarray(), y[used]
 
 
@@ -177,12 +172,13 @@ class Fast:
         """Of all separators, where products in float32 tell something; scaled points are rounded, as bounds allow for."""
         b, m = points.shape
         exact = isinstance(points, np.ndarray) and (points.dtype.name in EXACT32 or scaling is not None)
-        if not separators or not exact or m + intercept >= SINGLE:
+        if not separators or not exact or m + intercept >= 10_000:  # features up to which products in float32 tell anything
             return []
         scaled = [np.ldexp(y, -int(np.frexp(np.abs(y).max())[1])) for y in separators]
         single = np.column_stack(scaled)[:m].astype(np.float32)
         score, square = np.empty((b, len(scaled)), np.float32), np.empty(b, np.float32)
-        size = max(1, (PIECE_BYTES if len(scaled) == 1 else PACKED_BYTES) // (4 * m))
+        # smaller ones for several vectors: OpenBLAS copies larger ones first
+        size = max(1, (PIECE_BYTES if len(scaled) == 1 else 64 << 10) // (4 * m))
         with np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore"):
             for piece in range(0, b, size):  # each in cache for both
                 part = points[piece : piece + size]

@@ -88,8 +88,6 @@ class Dyadic:
 
 STEP = 28
 """Bits of a digit of an exact sum: in int64 digits of 2**34 points add up, in float64 those of 2**24."""
-LARGEST = 2.0**900
-"""Magnitudes below this are added up exactly."""
 
 
 @dataclass(eq=False, repr=False)
@@ -106,7 +104,7 @@ class ExactSums:
         rest, whole, ones = points.copy(), np.empty_like(points), np.ones(len(points))
         digits = dict[int, NDArray[np.int64]]()
         greatest = max(rest.max(initial=0.0), -rest.min(initial=0.0))
-        if not greatest < LARGEST:
+        if not greatest < 2.0**900:  # magnitudes below this are added up exactly
             raise CheckFailedError("an entry is not finite, or too large for exact sums of its feature; nothing can be proved")
         place = int(np.frexp(greatest)[1]) // STEP
         while rest.any():
@@ -157,7 +155,7 @@ def split_integers(integers: Integers) -> Floats:
     rounding, with entries of at most 1. Raises OverflowError for integers that are too far apart for float64.
     """
     bits, rest, parts = max(1, *(abs(v).bit_length() for v in integers.tolist())), integers, list[Floats]()
-    while len(parts) < PARTS and (rest.any() or not parts):
+    while len(parts) < 40 and (rest.any() or not parts):  # floats that an entry is a sum of, at most: 2,000 bits
         parts.append(Dyadic(rest, -bits).floats())
         left = Dyadic(rest, -bits) + -Dyadic.of(parts[-1])
         rest = left.digits >> (-bits - left.exponent)
@@ -166,15 +164,8 @@ def split_integers(integers: Integers) -> Floats:
     return np.array(parts)
 
 
-PARTS = 40
-"""Floats that an entry is a sum of, at most: 2,000 bits."""
-SPLIT = 2.0**27 + 1
 LARGE = 1e140
 """Magnitudes below this are split and multiplied without overflow."""
-SMALL = 2.0**-900
-"""Products above this have errors that do not underflow."""
-PIECE = 100_000
-"""Entries that are integers at a time."""
 
 
 def signs(points: Floats, y: Floats) -> tuple[NDArray[np.int8], Floats]:
@@ -186,7 +177,7 @@ def signs(points: Floats, y: Floats) -> tuple[NDArray[np.int8], Floats]:
     sign = np.where(sure, np.sign(score), 0).astype(np.int8)
     least = np.where(sure, least, 0.0)
     left = np.flatnonzero(~sure)
-    rows = max(1, PIECE // len(y))
+    rows = max(1, 100_000 // len(y))  # entries that are integers at a time
     exact_y = Dyadic.of(y)
     for first in range(0, len(left), rows):
         chosen = left[first : first + rows]
@@ -220,7 +211,8 @@ def products(first: Floats, second: Floats) -> tuple[Floats, Floats] | None:
         product, error = _multiply(first, second)
     sizes = np.abs(product)
     zero = (first == 0) | (second == 0)
-    safe = zero | ((sizes > SMALL) & (np.abs(first) < LARGE) & (np.abs(second) < LARGE))
+    # products above this have errors that do not underflow
+    safe = zero | ((sizes > 2.0**-900) & (np.abs(first) < LARGE) & (np.abs(second) < LARGE))
     return (product, np.where(zero, 0.0, error)) if safe.all() else None
 
 
@@ -232,20 +224,11 @@ def _multiply(first: Any, second: Any) -> tuple[Any, Any]:
 
 def _halves(values: Any) -> tuple[Any, Any]:
     """Two numbers of at most 26 bits each whose sum the value is (Dekker 1971)."""
-    shifted = SPLIT * values
+    shifted = (2.0**27 + 1) * values
     high = shifted - (shifted - values)
     return high, values - high
 
 
-LOST = 2.0**-1060
-"""More than underflow takes from an entry of a vector, or from a product of it with an entry of a point above one."""
-BELOW = 1 << 20
-"""Primes are smaller: sums of up to 2**13 products of two residues are exact in float64."""
-PRIME_BITS = 19
-"""Less than the logarithm of each prime that is used: the product of k of them is above 2**(19 k)."""
-WIDTH = 1 << 13
-FLOOR = 2.0**-1000
-"""Bounds below this are taken for it."""
 Matrix = Any
 """Points (r, d) of float64: an array, or a CSR matrix."""
 
@@ -298,7 +281,8 @@ def bound_products(points: Matrix, near: Floats) -> tuple[Floats, Floats]:
     rate = (d + 16) * U * UP_LOOSE
     size = abs(points)
     total = np.asarray(size.sum(axis=1)).reshape(-1, 1)
-    bound = rate * (size @ np.abs(near)) + LOST * (d + total)
+    # more than underflow takes from an entry of a vector, or from a product of it with an entry of a point above one
+    bound = rate * (size @ np.abs(near)) + 2.0**-1060 * (d + total)
     return np.asarray(points @ near), np.where(np.isfinite(bound), bound, np.inf)
 
 
@@ -322,9 +306,11 @@ def _are_orthogonal(points: Matrix, basis: Integers, most: Floats) -> NDArray[np
     shift = np.array(_bits(basis))
     whole, power, least = _digits(points)
     with np.errstate(over="ignore"):
-        known = np.where(np.isfinite(most), np.frexp(np.maximum(most, FLOOR))[1], 1025 + points.shape[1].bit_length())
+        # smaller bounds are taken for 2**-1000
+        known = np.where(np.isfinite(most), np.frexp(np.maximum(most, 2.0**-1000))[1], 1025 + points.shape[1].bit_length())
     bits = max(1, int(((known + shift).max(axis=1) - least).max()) + 2)
-    for prime in _primes(-(-bits // PRIME_BITS)):
+    # the logarithm of each prime that is used is above 19: the product of k of them is above 2**(19 k)
+    for prime in _primes(-(-bits // 19)):
         powers = np.array(_powers(prime, int(power.max(initial=0)) + 1))
         residue = whole % prime * powers[power] % prime
         columns = (basis % prime).astype(np.float64)
@@ -336,13 +322,14 @@ def _are_orthogonal(points: Matrix, basis: Integers, most: Floats) -> NDArray[np
 
 def _product(points: Matrix, residue: Floats, columns: Floats, prime: int) -> Floats:
     """Residues (r, k) of products, from residues of the entries of points (in their layout) and of the columns (d, k)."""
+    width = 1 << 13  # so many products of two residues are summed exactly in float64
     if not isinstance(points, np.ndarray):
         matrix = scipy.sparse.csr_array((residue, points.indices, points.indptr), shape=points.shape)
-        assert np.diff(points.indptr).max(initial=0) <= WIDTH, "sums are exact"
+        assert np.diff(points.indptr).max(initial=0) <= width, "sums are exact"
         return np.asarray((matrix @ columns) % prime, np.float64)
     sums = np.zeros((len(residue), columns.shape[1]))
-    for first in range(0, residue.shape[1], WIDTH):
-        sums += residue[:, first : first + WIDTH] @ columns[first : first + WIDTH] % prime
+    for first in range(0, residue.shape[1], width):
+        sums += residue[:, first : first + width] @ columns[first : first + width] % prime
     return np.asarray(sums % prime, np.float64)
 
 
@@ -377,9 +364,10 @@ def _powers(prime: int, count: int) -> list[int]:
 
 @cache
 def _primes(count: int) -> list[int]:
-    """The largest primes below ``BELOW``."""
-    sieve = np.ones(BELOW, np.bool_)
-    for i in range(2, 1 << (BELOW.bit_length() // 2 + 1)):
+    """The largest primes below 2**20."""
+    below = 1 << 20  # primes are smaller: sums of up to 2**13 products of two residues are exact in float64
+    sieve = np.ones(below, np.bool_)
+    for i in range(2, 1 << (below.bit_length() // 2 + 1)):
         if sieve[i]:
             sieve[i * i :: i] = False
     return [int(v) for v in np.flatnonzero(sieve)[-count:][::-1]]

@@ -100,10 +100,6 @@ def units(points: Any) -> Indices:
         open_ = open_ & (np.bincount(column[covered[row]], minlength=len(count)) == 0)
 
 
-MOST_WORK = 5_000_000
-"""Entries that are changed, about, before what is left of rows is taken for dense."""
-
-
 @dataclass
 class Echelon:
     """Sparse rows of integers, eliminated by pivots of 1 and -1: modulo the rows a pivot is equal to its ``terms``. The column
@@ -164,7 +160,8 @@ class Echelon:
     def _add(self, row: dict[int, int]) -> None:
         row = self.reduce(row)
         units = [column for column, value in row.items() if column >= 0 and abs(value) == 1]
-        if not units or self.work > MOST_WORK:
+        # entries that are changed, about, before what is left of rows is taken for dense
+        if not units or self.work > 5_000_000:
             self.others += [row] if max(row, default=-1) >= 0 else []
             return
         pivot = min(units, key=lambda column: (len(self.users[column]), self.count[column], column))

@@ -22,13 +22,8 @@ from dfeas.linalg.points import Array, Floats, Points, is_dense, longest, take_r
 
 SHOWN = 1e-12
 """An error of a kernel value that is noticed."""
-U = 2.0**-53
 TILE_ROWS = 512
 """Of both sides of a tile: it is 1 MB in float32, and stays in cache until it has been used."""
-MIDDLE_OF = 64
-"""Points whose middle is taken."""
-APART = 1 << 18
-"""Entries of differences at a time."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +58,7 @@ class Distance:
         """
         if not is_dense(points) or not len(points):
             return None
-        some = np.sort(points[:: -(-len(points) // MIDDLE_OF)], axis=0)
+        some = np.sort(points[:: -(-len(points) // 64)], axis=0)  # points whose middle is taken
         middle = np.asarray(some[len(some) // 2], np.float64)
         with np.errstate(over="ignore"):
             off = self._off(2 * np.sqrt(squares(self.scale * middle[None])), len(middle))
@@ -126,7 +121,7 @@ class Distance:
         i, j = np.divmod(np.flatnonzero(~(exponent <= -most)), exponent.shape[1])
         unsure = ~(exponent[i, j] <= -self._limits(ours[i], theirs[j], terms))
         i, j = i[unsure], j[unsure]
-        size = max(1, APART // max(1, longest(left.points) + longest(right.points)))
+        size = max(1, (1 << 18) // max(1, longest(left.points) + longest(right.points)))  # entries of differences at a time
         for first in range(0, len(i), size):
             a, b = i[first : first + size], j[first : first + size]
             exponent[a, b] = -self._pair_exponents(take_rows(left.points, a), take_rows(right.points, b))
@@ -143,7 +138,7 @@ class Distance:
 
     def _off(self, sizes: Floats, terms: int) -> Floats:
         """Rounding errors (r,) in sums of terms: those of a product add up like a random walk."""
-        return np.asarray((8 + np.sqrt(terms)) * U * sizes**2)
+        return np.asarray((8 + np.sqrt(terms)) * 2.0**-53 * sizes**2)
 
     def _pair_exponents(self, points: Points, others: Points) -> Floats:
         """Exponents (r,) of pairs of points (r, m), from their differences."""

@@ -27,9 +27,6 @@ from dfeas.linalg.points import Array, Floats, Indices, Points, row_slice, with_
 from dfeas.passes.block import Block, against
 from dfeas.passes.protocol import OnPairs
 
-SINGLE_SQUARE = 8.0
-"""In float32 exp(-gamma |x - z|^2) is right to about 1e-6 up to this gamma |x|^2: it is a difference of such numbers."""
-
 
 @dataclass(frozen=True)
 class TileRun:
@@ -74,7 +71,8 @@ class TileRun:
             return False
         if self.kernel.name != "rbf":
             return True  # products of unit vectors
-        return bool(self.kernel.gamma * squares(self.points).max() <= SINGLE_SQUARE)
+        # in float32 exp(-gamma |x - z|^2), of a difference of such numbers, is right to about 1e-6
+        return bool(self.kernel.gamma * squares(self.points).max() <= 8.0)
 
     @cached_property
     def narrow(self) -> list[tuple[Prepared, Prepared]]:
@@ -172,10 +170,6 @@ class Tiles:
         return left.kernel.tile(left.tiles(self.single)[i][0], right.tiles(self.single)[j][1])
 
 
-NOTHING = 2.0**-100
-"""A coefficient below this share of the greatest of its run is none: far below rounding, and slow where float32 has no digits
-left for it.
-"""
 Partial = tuple[tuple[int, Floats], ...]
 """Rows of the answer: the first row of a run, and (b, k); in order of runs."""
 
@@ -192,7 +186,9 @@ class Coefficients:
         scale = np.ldexp(1.0, np.frexp(np.abs(values).max(axis=0, initial=0.0))[1])
         dtype: Any = np.float32 if single else np.float64
         values = values / scale
-        return cls(np.where(np.abs(values) < NOTHING, 0, values).astype(dtype), scale)
+        # a coefficient below this share of the greatest of its run is none: far below rounding, and slow where
+        # float32 has no digits left for it
+        return cls(np.where(np.abs(values) < 2.0**-100, 0, values).astype(dtype), scale)
 
     @cached_property
     def support(self) -> Indices:

@@ -31,14 +31,8 @@ from dfeas.methods.vector import Expansion
 from dfeas.passes.block import against
 from dfeas.problem import DISTANCES, KERNELS, PARAMETERS, PRODUCTS, Function
 
-CANCELLED = 1e-12
-"""A difference of numbers that is smaller than they are by so much is rounding."""
 SQUARED = (1e-140, 1e140)
 """Lengths whose squares float64 holds with all digits."""
-MOST_DEGREE = 1_000_000
-"""Of a polynomial: powers of numbers up to 1 lose as many units in the last place."""
-DIAGONAL_ROWS = 64
-"""Points at a time whose K(x, x) is asked of a function."""
 
 
 TILE_BYTES = 4 << 20
@@ -123,9 +117,10 @@ class NormalisedKernel:
     def _diagonal(self, points: Points) -> Floats:
         """K(x, x) (b,) of a function. Raises BadInputError when that is anything but a number >= 0."""
         diagonal = np.empty(points.shape[0])
-        for first in range(0, len(diagonal), DIAGONAL_ROWS):
-            some = row_slice(points, slice(first, first + DIAGONAL_ROWS))
-            diagonal[first : first + DIAGONAL_ROWS] = np.diagonal(self._values(some, some))
+        diagonal_rows = 64  # points at a time whose K(x, x) is asked of a function
+        for first in range(0, len(diagonal), diagonal_rows):
+            some = row_slice(points, slice(first, first + diagonal_rows))
+            diagonal[first : first + diagonal_rows] = np.diagonal(self._values(some, some))
         if not (diagonal >= 0).all():
             raise BadInputError(f"the kernel function is not positive: K(x, x) = {diagonal.min():g} for some point x")
         return diagonal
@@ -191,8 +186,9 @@ def _check(kernel: NormalisedKernel) -> None:
         raise UsageError(f"unknown kernel {none_of(kernel.name, KERNELS)}, or a function of two blocks of points")
     if kernel.name in (*DISTANCES, "polynomial") and not 0 < kernel.gamma < np.inf:
         raise UsageError(f"gamma {kernel.gamma:g} of the {kernel.name} kernel: expected a number above 0")
-    if kernel.name == "polynomial" and not 1 <= kernel.degree <= MOST_DEGREE:
-        raise UsageError(f"degree {kernel.degree} of the polynomial kernel: expected a whole number from 1 to {MOST_DEGREE}")
+    most_degree = 1_000_000  # of a polynomial: powers of numbers up to 1 lose as many units in the last place
+    if kernel.name == "polynomial" and not 1 <= kernel.degree <= most_degree:
+        raise UsageError(f"degree {kernel.degree} of the polynomial kernel: expected a whole number from 1 to {most_degree}")
     if kernel.name == "polynomial" and not 0 <= kernel.coef0 < np.inf:
         raise UsageError(
             f"coef0 {kernel.coef0:g} of the polynomial kernel: expected a number of at least 0, or it is no kernel"
@@ -252,7 +248,8 @@ def usual_gamma(kernel: NormalisedKernel, sample: Points) -> float:
         size = squares(wide)
         both = size[:, None] + size
         square = both - 2 * csr.products(wide, wide)
-        distances = np.where(square > CANCELLED * both, square, 0)[np.triu_indices(len(size), 1)]
+        # a difference of numbers that is smaller than they are by so much is rounding
+        distances = np.where(square > 1e-12 * both, square, 0)[np.triu_indices(len(size), 1)]
         distances = distances if kernel.name == "rbf" else np.sqrt(distances)
     distances = distances[distances > 0]
     return _inverse(float(np.median(distances)) if distances.size else 0.0)

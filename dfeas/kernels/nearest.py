@@ -38,31 +38,18 @@ from dfeas.linalg.points import Floats, Indices, Points, parts, row_slice, take_
 from dfeas.linalg.separate import SEPARATED, solve
 from dfeas.linalg.sparse_columns import column_matrix
 
-ROUNDS = 2
-"""At most so many steps for each point."""
-HOPELESS = 1
-"""Rounds without a separator after which others know better."""
-LOOKS = 2
-"""How often in a round it is looked how near to the optimum alpha is."""
 
-
-@dataclass(frozen=True)
-class Ascended:
-    """Where coordinate ascent has ended."""
-
-    alpha: Floats  # (s,) >= 0, none of them more than sqrt(s) / delta
-    near: bool  # the least score of alpha is within the tolerance of the widest margin
-
-
-def ascend(gram: Floats, delta: float, tolerance: float, start: Floats | None) -> Ascended:
-    """From nothing, or from alpha (s,) of fewer points, until the bracket is within the tolerance, or some steps were taken."""
+def ascend(gram: Floats, delta: float, tolerance: float, start: Floats | None) -> tuple[Floats, bool]:
+    """Coordinate ascent from nothing, or from alpha (s,) of fewer points, until the bracket is within the tolerance, or some
+    steps were taken: alpha (s,) >= 0, none of them more than sqrt(s) / delta, and whether it is within the tolerance.
+    """
     count = len(gram)
     alpha = np.zeros(count) if start is None else np.maximum(start, 0)
     slope = np.full(count, -1.0) if start is None else gram @ alpha + delta * alpha - 1
     step = np.empty(count)
     limit = np.sqrt(count) / delta  # of alpha, wherever the objective is below 0
-    look = -(-count // LOOKS)
-    for taken in range(1, ROUNDS * count + 1):
+    look = -(-count // 2)  # how often in a round it is looked how near to the optimum alpha is
+    for taken in range(1, 2 * count + 1):  # at most so many steps for each point
         np.divide(slope, -(1 + delta), out=step)
         np.maximum(step, -alpha, out=step)
         best = int(np.abs(step).argmax())
@@ -75,10 +62,10 @@ def ascend(gram: Floats, delta: float, tolerance: float, start: Floats | None) -
         if taken % look == 0:
             share = _share(alpha, slope + 1 - delta * alpha)
             if share >= 1 - tolerance:
-                return Ascended(alpha, True)
-            if share <= 0 and taken >= HOPELESS * count:
+                return alpha, True
+            if share <= 0 and taken >= count:  # rounds without a separator after which others know better
                 break
-    return Ascended(alpha, False)
+    return alpha, False
 
 
 def _share(alpha: Floats, scores: Floats) -> float:
@@ -89,21 +76,8 @@ def _share(alpha: Floats, scores: Floats) -> float:
 
 RIDGES = tuple(10.0**-power for power in range(3, 13))
 """delta, one after the other."""
-NEGATIVE = 1e-10
-"""|x|_G^2 may be below zero by so much, for weights that sum to one: rounding."""
-TRIES = 3
 STEPS = 40
 """Systems for one delta, at most."""
-ROUNDING = 1e-9
-"""Entries and scores that are negative by no more are zero."""
-
-
-CLOSE = 0.05
-"""How near to the widest margin of points a separator is."""
-HALF = 0.5
-"""A separator of a smaller share of the upper end is looked for in coordinates, which have all digits."""
-RESIDUAL = 1e-13
-"""Cholesky stops where what is left of every K(x, x) = 1 is below this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +104,11 @@ def nearest(gram: Floats, start: Floats | None = None, tolerance: float = 0.05) 
     """The widest separator of points with a Gram matrix (s, s) whose diagonal is 1, up to ``tolerance``, or a conflict.
     ``start`` (s,) is alpha of what was known of some of them.
     """
-    begun = ascend(gram, RIDGES[0], tolerance, start)
-    active, steps = begun.alpha > 0, 1
+    alpha, near = ascend(gram, RIDGES[0], tolerance, start)
+    active, steps = alpha > 0, 1
     if not active.any():
         active[:] = True
-    best = _better(None, gram, begun.alpha / begun.alpha.sum(), steps) if begun.near else None
+    best = _better(None, gram, alpha / alpha.sum(), steps) if near else None
     if best is not None and best.low >= (1 - tolerance) * best.upper:
         return best
     with one_thread(of_scipy=True):
@@ -159,7 +133,8 @@ def by_rows(gram: Floats, known: Nearest, tolerance: float | None) -> Nearest:
     pivots (LAPACK's dpstrf), which stops at rounding: row j of F (s, r) is point j, and r of the rows are a triangle, so that
     any y in the span is an expansion over these.
     """
-    lower, pivots, rank, _ = scipy.linalg.lapack.dpstrf(gram, tol=RESIDUAL, lower=1)
+    # Cholesky stops where what is left of every K(x, x) = 1 is below this
+    lower, pivots, rank, _ = scipy.linalg.lapack.dpstrf(gram, tol=1e-13, lower=1)
     order, r = np.asarray(pivots, np.int64) - 1, int(rank)
     factor = np.zeros((len(gram), r))
     factor[order] = np.tril(lower)[:, :r]
@@ -191,7 +166,8 @@ def require_definite(gram: Floats) -> None:
 def length_of(gram: Floats, x: Floats) -> float:
     """|x|_G of amounts (s,). Raises BadInputError when the square is negative by more than rounding."""
     square = float(x @ (gram @ x))
-    if square < -NEGATIVE * float(np.abs(x).sum()) ** 2:
+    # |x|_G^2 may be below zero by so much, for weights that sum to one: rounding
+    if square < -1e-10 * float(np.abs(x).sum()) ** 2:
         raise indefinite(gram)
     return float(np.sqrt(max(0.0, square)))
 
@@ -204,19 +180,20 @@ def least_score(gram: Floats, x: Floats) -> float:
 
 def _pivot(gram: Floats, delta: float, active: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.bool_], int]:
     """alpha (s,) >= 0, which entries are positive, and systems solved."""
-    fewest, tries = len(gram) + 1, TRIES
+    fewest, tries = len(gram) + 1, 3
     alpha = np.zeros(len(gram))
+    rounding = 1e-9  # entries and scores that are negative by no more are zero
     for step in range(1, STEPS + 1):
         rows = np.flatnonzero(active)
         alpha[:] = 0
         alpha[rows] = _solve_system(gram, rows, delta)
         slope = alpha[rows] @ gram[rows] - 1 if 2 * len(rows) < len(gram) else gram @ alpha - 1
-        wrong = np.where(active, alpha < -ROUNDING * np.abs(alpha).max(), slope < -ROUNDING)
+        wrong = np.where(active, alpha < -rounding * np.abs(alpha).max(), slope < -rounding)
         count = int(wrong.sum())
         if not count or step == STEPS:
             break
         if count < fewest:
-            fewest, tries = count, TRIES
+            fewest, tries = count, 3
         elif tries > 0:
             tries -= 1
         else:
@@ -243,27 +220,25 @@ def _solve_system(gram: Floats, rows: NDArray[np.int64], delta: float) -> Floats
     raise indefinite(gram[chosen])
 
 
-FEW = 128
-"""Points that are looked at first."""
-
-
 def nearest_of(matrix: Matrix, points: Points, labels: Floats, start: Floats | None, tolerance: float | None) -> Nearest:
     """What ``nearest`` says of points (s, m), with x of length 1, from the Gram matrix of few of them. Few make the separator;
     of all others those that it scores lowest join these, at most as many as there are, until it scores none below the share of
     the widest margin that was asked for: the upper end of few is one of all. None leaves, so it ends. Low is of all points
     where few are separated. ``start`` (s,) is alpha of what was known.
     """
-    close, x = CLOSE if tolerance is None else min(CLOSE, tolerance / 4), np.zeros(len(labels)) if start is None else start
+    close = 0.05 if tolerance is None else min(0.05, tolerance / 4)  # how near to the widest margin a separator is
+    x = np.zeros(len(labels)) if start is None else start
     few = np.flatnonzero(x)
     if not len(few) or matrix.kernel.name == "callable":  # a function of Python may be no kernel, which all may show
-        most = FEW if matrix.kernel.name != "callable" else len(labels)
+        most = 128 if matrix.kernel.name != "callable" else len(labels)  # points that are looked at first
         few = np.unique(np.linspace(0, len(labels) - 1, min(most, len(labels))).astype(np.int64))
     elif len(few) < len(labels):
         few = np.append(few, _lowest(_score(matrix.kernel, points, labels, x), few, np.inf))
     while True:
         gram = matrix.signed_gram(take_rows(points, few), labels[few])
         found = nearest(gram, x[few], close)
-        if found.low < HALF * found.upper:
+        # a separator of a smaller share of the upper end is looked for in coordinates, which have all digits
+        if found.low < 0.5 * found.upper:
             found = by_rows(gram, found, tolerance)
         weight, length, low = np.zeros(len(labels)), length_of(gram, found.x), found.low
         x, weight[few] = np.zeros(len(labels)), found.weight
@@ -287,10 +262,6 @@ def _lowest(score: Floats, few: Indices, level: float) -> Indices:
     score = score.copy()
     score[few] = np.inf
     return np.argsort(score, kind="stable")[: min(len(few), int((score < level).sum()))]
-
-
-SYMMETRIC = 1e-6
-"""K(x, z) and K(z, x) differ by no more."""
 
 
 @dataclass
@@ -342,7 +313,7 @@ def gram(kernel: NormalisedKernel, points: Points) -> Floats:
 
 def _compare(one: NDArray[np.floating], other: NDArray[np.floating]) -> None:
     apart = np.abs(one - other)
-    if apart.max() > SYMMETRIC:
+    if apart.max() > 1e-6:  # K(x, z) and K(z, x) differ by no more
         place = np.unravel_index(int(apart.argmax()), apart.shape)
         raise BadInputError(
             f"the kernel is not symmetric: K(x, z) = {one[place]:.6g} and K(z, x) = {other[place]:.6g} for two points"

@@ -39,24 +39,10 @@ from dfeas.problem import Kernel
 
 SAMPLE = 1000
 """Points from which gamma is found."""
-STATE = 40
-"""Bytes of each point that a method keeps of its own, beside copies of the columns of a product."""
 COPIES, NODES, MOST_COPIES = 4.0, 1.5, 40.0
 """Copies of the columns of a product: in question and answer, for each range of pairs, and at most. All measured with
 tracemalloc.
 """
-MATRICES = 6
-"""Gram matrices of the points in memory, at the peak, with their factors."""
-PREPARED = 20
-"""Bytes of a feature of a run: as stored, and for the left and the right of tiles in float64."""
-FULL_PASSES = 6.0
-"""Of a working set, as a rule."""
-EXPANSION = 30.0
-"""Points of its expansion, as a rule, over the square root of n."""
-SOLVES = 60
-"""Factorisations of the Gram matrix of the expansion that a working set usually computes."""
-BLOCKS = 8
-"""Blocks that they are drawn from, at least, where there are so many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +162,8 @@ class KernelSpace(Geometry):
             raise UsageError("a kernel takes no intercept: leave it out; the polynomial kernel has coef0")
         if not self.free:
             return self, f"; {self.kernel}, as asked for"
-        question = sample(dataset.m, SAMPLE, dataset.n, dataset.blocks, min(BLOCKS, dataset.blocks), 0, unit=False)
+        # blocks that they are drawn from, at least, where there are so many
+        question = sample(dataset.m, SAMPLE, dataset.n, dataset.blocks, min(8, dataset.blocks), 0, unit=False)
         columns: Columns = engine.run(question)
         kernel = replace(self.kernel, gamma=usual_gamma(self.kernel, as_floating(columns.points[:SAMPLE])))
         what = "features' variance times their number" if kernel.name == "polynomial" else "median of the distances"
@@ -196,7 +183,7 @@ class KernelSpace(Geometry):
         each, whole = self.method(method), facts_of(load.dataset, load.memory)
         most, thread = each.bound(whole, load.margin), scan_bytes(load.dataset, each)
         if each.traits.columns:
-            cap, passes = capacity(whole), min(most, FULL_PASSES)
+            cap, passes = capacity(whole), min(most, 6.0)  # passes of a working set, as a rule
             own, enough = points_bytes(whole, load.classes), 2 * capacity(whole, load.classes) >= cap
             remark = f"an expansion of at most {cap} points" if cap < whole.n else ""
             return LoadCost(own=own, asked=0, passes=passes, most=most, thread=thread, enough=enough, remark=remark)
@@ -237,14 +224,16 @@ def scan_bytes(dataset: Dataset, method: AnyMethod) -> int:
     longest = max(len(run) for run in runs_of(dataset))
     entries = dataset.entries
     width = dataset.m if entries is None else min(dataset.m, 2 * entries.count // dataset.n + 2)
-    pairs = 2 * longest * width * PREPARED
-    scores = 2 * TILE_BYTES + PREPARED * width * dataset.block_rows
+    prepared = 20  # bytes of a feature of a run: as stored, and for the left and the right of tiles in float64
+    pairs = 2 * longest * width * prepared
+    scores = 2 * TILE_BYTES + prepared * width * dataset.block_rows
     return scores if method.traits.columns else pairs
 
 
 def expansion(facts: Facts) -> float:
     """Points of the expansion of a working set, as a rule: what memory holds, where that is less."""
-    return min(float(capacity(facts)), EXPANSION * sqrt(facts.n))
+    # points of its expansion, as a rule, over the square root of n
+    return min(float(capacity(facts)), 30.0 * sqrt(facts.n))
 
 
 def count_values(method: AnyMethod, facts: Facts) -> float:
@@ -258,7 +247,8 @@ def count_values(method: AnyMethod, facts: Facts) -> float:
 def solver_seconds(facts: Facts) -> float:
     """Seconds of the solver in memory, from the speed of a product."""
     trial = np.ones((TILE_ROWS, TILE_ROWS))
-    return SOLVES * least_seconds(lambda: trial @ trial) / 6 * (expansion(facts) / TILE_ROWS) ** 3
+    # factorisations of the Gram matrix of the expansion that a working set usually computes
+    return 60 * least_seconds(lambda: trial @ trial) / 6 * (expansion(facts) / TILE_ROWS) ** 3
 
 
 def value_seconds(dataset: Dataset, kernel: NormalisedKernel) -> tuple[float, float]:
@@ -291,10 +281,12 @@ def vector_bytes(method: AnyMethod, facts: Facts, threads: int) -> int:
     """Bytes of a method that keeps n-vectors, with so many threads that compute products."""
     ranges = 4 * threads if threads > 1 else 1
     copies = min(COPIES + NODES * ranges, MOST_COPIES)
-    return int(facts.n * (STATE + 8 * copies * method.cost(facts).products))
+    # bytes of each point that a method keeps of its own, beside copies of the columns of a product
+    return int(facts.n * (40 + 8 * copies * method.cost(facts).products))
 
 
 def points_bytes(facts: Facts, classes: int = 1) -> int:
     """Bytes of the working sets of some classes that fill the memory they may have, or hold all points."""
     cap = min(facts.n, max(capacity(facts, classes), 2 * FIRST))
-    return cap * (8 * MATRICES * cap + 2 * classes * point_bytes(facts))
+    # Gram matrices of the points in memory, at the peak, with their factors
+    return cap * (8 * 6 * cap + 2 * classes * point_bytes(facts))

@@ -40,16 +40,6 @@ from dfeas.passes.select import Named, Selection, SelectPartial, finish_lowest, 
 
 FIRST = 1000
 """Points of the sample, at least."""
-MOST = 8000
-"""Points that a factorisation takes in reasonable time."""
-NEARLY = 1e-3
-"""|Ax| above which points that are not separated are no conflict."""
-ROUNDING = 2.0**-50
-"""A sum of unit vectors, and a product with it, are off by this share of the amounts."""
-BLOCKS = 16
-"""Blocks of the sample, at least, where there are many: neighbours are often alike."""
-MOST_SLACK = 0.1
-"""Scores that float32 may move farther are computed in float64 at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +99,7 @@ class KernelSelect(Batchable):
         if working_type(block.points.dtype) != np.float32 or not self.kernel.of_products or self.points.dtype != np.float32:
             return 0.0
         slack = float(np.abs(self.amount).sum()) * self._rounding(block)
-        return slack if slack <= MOST_SLACK else 0.0
+        return slack if slack <= 0.1 else 0.0  # scores that float32 may move farther are computed in float64 at once
 
     def _rounding(self, block: Block) -> float:
         """How far a kernel value in float32 is off: rounding errors of a product add up like a random walk, nearly always."""
@@ -191,7 +181,8 @@ class KernelWorkingSet(WorkingSet[KernelWorkingSetState]):
             if start is not None and len(start.rows) <= state.cap // 2:
                 return Partial(Named(facts.m, start.rows, unit=False), start.blocks)
             count = min(FIRST, max(1, state.cap // 2)) if facts.n > state.cap else min(facts.n, 2 * FIRST)
-            least = min(BLOCKS, -(-facts.blocks // 8))
+            # blocks of the sample, at least, where there are many: neighbours are often alike
+            least = min(16, -(-facts.blocks // 8))
             return sample(facts.m, count, facts.n, facts.blocks, least, self.seed, unit=False)
         used = np.flatnonzero(state.amount)
         chosen = columns.take(used)
@@ -247,7 +238,7 @@ class KernelWorkingSet(WorkingSet[KernelWorkingSetState]):
             rows = rows[np.argsort(columns.index[rows])]
             best = Sparse(columns.index[rows], solution.weight[rows])
             state = replace(state, best=best, bracket=state.bracket.with_upper(solution.upper))
-        if not solution.separates and solution.upper > NEARLY:
+        if not solution.separates and solution.upper > 1e-3:  # |Ax| above which points that are not separated are no conflict
             state = replace(state, stalled="the points in memory have a margin below the rounding of float64, if any")
         return replace(state, amount=solution.x, margin=solution.low, steps=state.steps + solution.steps)
 
@@ -261,8 +252,9 @@ class KernelWorkingSet(WorkingSet[KernelWorkingSetState]):
 def _sure(low: float, amount: Floats) -> float:
     """What rounding leaves of the least score of y, |y| = 1: thin margins are sums of unit vectors times large amounts."""
     size = float(np.abs(amount).sum())
-    left = low - ROUNDING * size
-    return left / float(np.sqrt(1 + ROUNDING * size**2)) if left > 0 else left
+    rounding = 2.0**-50  # a sum of unit vectors, and a product with it, are off by this share of the amounts
+    left = low - rounding * size
+    return left / float(np.sqrt(1 + rounding * size**2)) if left > 0 else left
 
 
 def capacity(facts: Facts, classes: int = 1) -> int:
@@ -270,7 +262,7 @@ def capacity(facts: Facts, classes: int = 1) -> int:
     of_points = point_bytes(facts) * classes
     # 32 c^2 + of_points c = memory
     count = (isqrt(of_points**2 + 128 * facts.memory) - of_points) // 64
-    return max(2, min(facts.n, MOST, count))
+    return max(2, min(facts.n, 8000, count))  # more take a factorisation an unreasonable time
 
 
 def point_bytes(facts: Facts) -> int:

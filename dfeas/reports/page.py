@@ -42,15 +42,9 @@ from dfeas.settings import parse_bytes, require_type
 from dfeas.verify.certificate import Certificate
 
 _TAG = b'<meta name="generator" content="dfeas report">'
-_HEAD_BYTES = 1000
 MOST_POINTS, MOST_FEATURES = 50, 12
 """Of a conflict, and of a hyperplane, that are listed."""
 SEPARATED = "{kind} (proof: {proof}); {message}"
-NAMED = 3
-"""Points that stand out are named up to so many."""
-APART = 4
-"""Who stands out is so many times as far from the plane as any other point of the conflict. One wrong label among Gaussian
-points of 2 to 30 features was at 6 to 12 times, the first of a conflict of overlapping classes at 2 at most."""
 
 
 def report(
@@ -190,7 +184,7 @@ def _describe_verdict(run: Run, seen: Seen) -> SimpleNamespace:
         try:
             return _describe_system(run, seen)
         except (LookupError, TypeError, ValueError) as error:
-            raise CorruptDataError(f"{run.folder / RESULT}: not a readable result: {error}") from None
+            raise _unreadable_error(run, error) from None
     values, certificate, ranks = run.values, run.certificate, None
     ordered = order_conflict(values["conflicts"])
     suspects, explained = explain_conflict(ordered) if ordered else ("", "")
@@ -276,7 +270,11 @@ def _describe_soft_margin(run: Run, seen: Seen) -> SimpleNamespace:
     except DfeasError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise CorruptDataError(f"{run.folder / RESULT}: not a readable result: {error}") from None
+        raise _unreadable_error(run, error) from None
+
+
+def _unreadable_error(run: Run, error: Exception) -> CorruptDataError:
+    return CorruptDataError(f"{run.folder / RESULT}: not a readable result: {error}")
 
 
 def _describe_run(run: Run, seen: Seen, answer: Result | SoftMarginResult, **more: Any) -> SimpleNamespace:
@@ -333,7 +331,9 @@ def count_outliers(scores: Floats) -> int:
     if not len(steps):
         return 0
     count = int(steps.argmax()) + 1
-    apart = np.abs(scores[count:]).max() <= -scores[count - 1] / APART
+    # one wrong label among Gaussian points of 2 to 30 features was 6 to 12 times as far from the plane as any other point of
+    # the conflict, the first of a conflict of overlapping classes 2 times at most
+    apart = np.abs(scores[count:]).max() <= -scores[count - 1] / 4
     return count if apart and scores[count - 1] < 0 and 2 * count < len(scores) else 0
 
 
@@ -355,9 +355,10 @@ def explain_conflict(ordered: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
     if not count:
         lowest = f"point {_call_point(ordered[0])}, labelled {ordered[0]['label']}, has the lowest score, {first}"
         return "", f"{len(scores):,} points conflict, and none stands out: {lowest}."
+    few = count <= 3  # that are named
     named = [f"{_call_point(entry)} (labelled {entry['label']})" for entry in ordered[:count]]
-    suspects = f"{count:,} points stand out" if count > NAMED else f"suspect{'s' * (count > 1)}: point{'s' * (count > 1)} "
-    suspects += ", ".join(named) * (count <= NAMED)
+    suspects = f"{count:,} points stand out" if not few else f"suspect{'s' * (count > 1)}: point{'s' * (count > 1)} "
+    suspects += ", ".join(named) * few
     own = f"score {first}" if count == 1 else f"scores {first} to {format_signed(scores[count - 1])}"
     others = f"{len(scores) - count:,} others of the conflict {format_signed(scores[count])} or more"
     return suspects, f"{own}, {others}: look at {'its label' if count == 1 else 'their labels'} first."
@@ -455,6 +456,6 @@ def _choose_target(runs: Sequence[str | Path], out: str | Path | None) -> Place:
         raise UsageError(f"{target}: a folder; give the name of a file")
     if target.exists():
         with target.open("rb") as file:
-            if _TAG not in file.read(_HEAD_BYTES):
+            if _TAG not in file.read(1000):
                 raise UsageError(f"{target}: exists already and is no report of dfeas; choose another name with {spell('out')}")
     return target

@@ -2,15 +2,6 @@
 
 With the support's signed points as columns of C (d, s) and nearly balancing weights w > 0, either of two ways proves an x >= 0,
 x != 0 with Cx = 0. Both decide by integers or by bounds, never by rounded numbers.
-
-* Inverse. Where C has full row rank d < s: keep w on all columns but d well-conditioned ones, J, and solve for these. With an
-  approximate inverse R of M = C_J and alpha >= |I - R M| < 1, M is regular and the solution of M x = b is within
-  |R (b - M x~)| / (1 - alpha) of any x~ (norms are maximum norms). If that leaves every entry positive, x exists. (Rump,
-  Verification methods, Acta Numerica 2010, sections 10 and 13.)
-* Elimination. For points of any rank and scale: w stays on all columns but a basis J of what they span, and x_J follows in
-  integers. What comes out is an x that sums the points to zero, entry by entry, and proves itself. Columns times their weights
-  are about even, and J is chosen among these by pivots, so that small errors of w stay small beside each entry of x_J. Weights
-  that may be rounding of zero are left out step by step, the lightest first.
 """
 
 from __future__ import annotations
@@ -26,24 +17,10 @@ from dfeas.exact.arithmetic import UP_SUMS, Floats, Indices, gamma
 from dfeas.exact.dyadic import Dyadic, Integers, common
 from dfeas.exact.integers import independent, solve
 
-REGULAR = 0.5
-"""Largest |I - R M| that is used."""
-STEPS = 8
-"""Refinements at most; each divides the error by 1 / |I - R M|."""
-MOST_WORK = 1.7e9
-"""Entries of points to the power 1.5, times the bits of the longest integer: 100,000 of 53 bits, or 1.4 million of 0 and 1
-take seconds, and more take minutes.
-"""
 SHARES = (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)
 """Of the heaviest weight: lighter ones are left out, for they may be rounding of zero."""
-PIECE = 200_000
-"""Entries that are integers at a time."""
 LOST = 2.0**-900
 """More than underflow can take from what is bounded here."""
-NONE = -(10**6)
-"""Stands for the exponent of zero."""
-LEAST = -900
-"""Least exponent of two of an entry beside a greatest of 0: scaling by powers of two is exact."""
 
 
 @dataclass(frozen=True)
@@ -70,16 +47,23 @@ def balance(points: Floats, weights: Floats, whole: Integers | None = None) -> B
 def _scale_columns(points: Floats, weights: Floats) -> tuple[Floats, Floats, bool]:
     """Columns (r, s) without zero rows, and weights, scaled by powers of two to lengths of about 1; and whether exactly."""
     columns = points.T[points.any(axis=0)]
-    exponents = np.where(columns != 0, np.frexp(columns)[1], NONE)
+    none = -(10**6)  # stands for the exponent of zero
+    exponents = np.where(columns != 0, np.frexp(columns)[1], none)
     across = exponents.max(axis=0)  # of columns: what divides a column multiplies its weight
     along = (exponents - across).max(axis=1)  # of rows, which are equations
     shift = across + along[:, None]
-    exact = bool(np.where(exponents == NONE, 0, exponents - shift).min() >= LEAST)
+    # least exponent of two of an entry beside a greatest of 0: scaling by powers of two is exact
+    exact = bool(np.where(exponents == none, 0, exponents - shift).min() >= -900)
     w = np.ldexp(weights, across)
     return np.ldexp(columns, -shift), np.ldexp(w, -int(np.frexp(w.max())[1])), exact
 
 
 def _by_inverse(columns: Floats, w: Floats) -> Balance | None:
+    """Where C has full row rank d < s: keep w on all columns but d well-conditioned ones, J, and solve for these. With an
+    approximate inverse R of M = C_J and alpha >= |I - R M| < 1, M is regular and the solution of M x = b is within |R (b - M
+    x~)| / (1 - alpha) of any x~ (norms are maximum norms). If that leaves every entry positive, x exists. (Rump, Verification
+    methods, Acta Numerica 2010, sections 10 and 13.)
+    """
     d, s = columns.shape
     if s <= d:
         return None
@@ -92,10 +76,10 @@ def _by_inverse(columns: Floats, w: Floats) -> Balance | None:
     if not np.isfinite(inverse).all():
         return None
     alpha = _defect(inverse, matrix)
-    if not alpha < REGULAR:
+    if not alpha < 0.5:  # largest |I - R M| that is used
         return None
     x = Dyadic.of(w)
-    for _ in range(STEPS):
+    for _ in range(8):  # refinements at most; each divides the error by 1 / |I - R M|
         residual = _residual(columns, x)
         step = np.zeros(s)
         step[chosen] = inverse @ residual
@@ -114,7 +98,7 @@ def _by_inverse(columns: Floats, w: Floats) -> Balance | None:
 
 def _residual(columns: Floats, x: Dyadic) -> Floats:
     """-Cx, exact but for its last bits. In pieces: integers take much memory."""
-    rows = max(1, PIECE // columns.shape[1])
+    rows = max(1, 200_000 // columns.shape[1])  # entries that are integers at a time
     pieces = [-(Dyadic.of(columns[i : i + rows]) @ x) for i in range(0, len(columns), rows)]
     return np.concatenate([piece.floats() for piece in pieces])
 
@@ -143,11 +127,19 @@ def _slack(d: int) -> float:
 
 def most_bits(entries: int) -> float:
     """Of so many integers that are eliminated, at most."""
-    return float(MOST_WORK / entries**1.5)
+    # entries of points to the power 1.5, times the bits of the longest integer: 100,000 of 53 bits, or 1.4 million of 0
+    # and 1 take seconds, and more take minutes
+    return float(1.7e9 / entries**1.5)
 
 
 def _by_elimination(points: Floats, weights: Floats, columns: Floats, w: Floats, whole: Integers | None) -> Balance | None:
-    """``columns`` and ``w`` are points and weights as scaled for float64."""
+    """``columns`` and ``w`` are points and weights as scaled for float64.
+
+    For points of any rank and scale: w stays on all columns but a basis J of what they span, and x_J follows in integers. What
+    comes out is an x that sums the points to zero, entry by entry, and proves itself. Columns times their weights are about
+    even, and J is chosen among these by pivots, so that small errors of w stay small beside each entry of x_J. Weights that may
+    be rounding of zero are left out step by step, the lightest first.
+    """
     most = most_bits(points.size)
     if most < 1:
         return None

@@ -45,8 +45,6 @@ _MORE = ("kernel", "view", "features", "integers")
 """Texts that are there when they are not empty."""
 MANY = 1 << 20
 """Weights of points above which they stay in the file."""
-LOOKED = 4 << 20
-"""Bytes of such a file that are read at a time for their checksum."""
 HYPERPLANE = "hyperplane"
 """Kind of a direction that proves nothing: the one of a soft margin."""
 BALL = "ball"
@@ -202,7 +200,8 @@ def _array(path: Place, archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
             stream.seek(0)
             return np.asarray(npy.read_array(stream, allow_pickle=False))
         header = stream.tell()
-        while stream.read(LOOKED):  # to the end, where its checksum is compared
+        # bytes of such a file that are read at a time for their checksum
+        while stream.read(4 << 20):  # to the end, where its checksum is compared
             pass
     with path.open("rb") as file:
         file.seek(info.header_offset)

@@ -3,13 +3,6 @@
 With u = 2**-53 and float64 arithmetic, for any order of summation |fl(x'y) - x'y| <= m u / (1 - m u) |x|'|y|, and
 underflow adds at most m 2**-1074 (Higham, Accuracy and Stability, section 3.1). Entries are exact in float64.
 
-* Separator: every point's score must exceed its own bound; those that do not are decided by compensated products, and then in
-  integers, so that every one is decided. For points that float32 holds exactly products in float32 come first, with bounds of
-  their own. A positive norm does not change a sign, so signs are those of the stored points. The margin is rounded down.
-* Gordan certificate: |Ax| of the signed unit columns, with the bounds of norms, products and sums added, rounded up, over a
-  rounded-down sum of weights: no unit y has a larger margin. When that is next to nothing, it is proved where possible that
-  weights near these, on the same points, make the sum exactly zero (``dfeas.verify.balance``).
-
 Points seen from another one, p, are differences x_j - p with one more rounding. What is decided exactly is decided from
 x_j and p themselves: the score is [x_j, p]'[y, -y], and sum w_j (x_j - p) = 0 is sum w_j (x_j, 1) + (sum w_j) (-p, -1) = 0. For
 features that are centred and scaled see ``dfeas.verify.view``.
@@ -53,10 +46,6 @@ SUPPORT_ENTRIES = 10_000_000
 """Largest support, in entries of its points, that is kept for a proof that it balances exactly."""
 RADIUS_ENTRIES = 1 << 20
 """The same for a proof that the hull has a ball."""
-RADIUS_POINTS = 64
-"""Of those, for each feature: weights of all points, as a smooth method has them, show none."""
-LEVEL = 1e-12
-"""A share of all weights that may be rounding of zero."""
 NEARLY = 1e-6
 """|Ax| up to which such a proof is tried."""
 
@@ -226,7 +215,12 @@ def parts_of(certificate: Certificate) -> Floats:
 
 
 def look_at_scores(tally: PointTally, block: SignedBlock, parts: Floats, fast: Fast | None, known: float) -> None:
-    """Add what the points of a block show of a separator in parts (k, d); ``known`` is a margin that is proved of others."""
+    """Add what the points of a block show of a separator in parts (k, d); ``known`` is a margin that is proved of others.
+
+    Every point's score must exceed its own bound; those that do not are decided by compensated products, and then in integers,
+    so that every one is decided. For points that float32 holds exactly products in float32 come first, with bounds of their
+    own. A positive norm does not change a sign, so signs are those of the stored points. The margin is rounded down.
+    """
     rows = np.arange(block.size) if fast is None else fast.find_unproved(block.label, known)
     for piece in block.cut(rows, parts.shape[1]):
         _look_in_float64(tally, block, rows[piece], parts)
@@ -306,7 +300,8 @@ def look_at_weights(tally: PointTally, block: SignedBlock, certificate: Certific
         tally.terms += len(some) + 1
         if certificate.many * chosen.terms <= SUPPORT_ENTRIES:
             tally.support.append((_as_stored(tally, block, some, chosen).scale_rows(block.label[some]), np.abs(factor)))
-        few = certificate.many <= min(RADIUS_POINTS * dimension, RADIUS_ENTRIES // dimension)
+        # 64 points for each feature: weights of all points, as a smooth method has them, show none
+        few = certificate.many <= min(64 * dimension, RADIUS_ENTRIES // dimension)
         if few and not tally.zero:
             tally.units.append((chosen.scale_rows(block.label[some] / size), weights[piece]))
     tally.total, tally.spread = summed, spread
@@ -340,7 +335,12 @@ def _as_stored(tally: PointTally, block: SignedBlock, rows: Indices, chosen: Wid
 
 
 def conclude_weights(tally: PointTally, certificate: Certificate, data: Data) -> Check:
-    """What the sum of all weighted points shows: that it is exactly zero, or how small it is at most."""
+    """What the sum of all weighted points shows: that it is exactly zero, or how small it is at most.
+
+    |Ax| of the signed unit columns, with the bounds of norms, products and sums added, rounded up, over a rounded-down sum of
+    weights: no unit y has a larger margin. When that is next to nothing, it is proved where possible that weights near these,
+    on the same points, make the sum exactly zero (``dfeas.verify.balance``).
+    """
     n = data.n
     summed, spread = tally.sums()
     terms = tally.terms + len(summed) + 12  # sums, and difference, products, norm, quotient of each
@@ -386,7 +386,7 @@ def _prove_balance(tally: PointTally, upper: float, where: str) -> str | None:
     more = 0
     if tally.origin is not None:
         signed = float(factors @ points[:, -1])  # weights of points less those of opposite ones
-        more = int(abs(signed) > LEVEL * float(factors.sum()))
+        more = int(abs(signed) > 1e-12 * float(factors.sum()))  # a share of all weights that may be rounding of zero
     if more and tally.origin is not None:
         points, factors = np.vstack([points, np.copysign(1.0, signed) * tally.origin]), np.append(factors, abs(signed))
     from dfeas.verify.balance import balance  # which loads FLINT

@@ -1,12 +1,5 @@
 """A block as a view shows it: with its signs, as stored, as seen from a point, or with features centred and scaled; and whether
 the numbers of a transform are those of the points.
-
-z = (x - c) s has two roundings more than x: |fl(z) - z| <= gamma_2 |z|, and TINY where a product underflows. What is decided
-exactly is decided from x, c and s themselves. The score is [x, x, c, c]'[p, q, -p, -q] with p + q = s y, exactly (Dekker 1971).
-And sum w_j (x_j - c) s = 0 is sum w_j (x_j - c) = 0, whatever the positive s.
-
-Means are sums in integers, divided and rounded once: the numbers that points are centred at are these to the last bit, and so
-are least and greatest values. Spreads are sums in float64, which run in another order than those of the run.
 """
 
 from __future__ import annotations
@@ -78,7 +71,12 @@ def transform_of(view: str, m: int) -> ViewTransform | None:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FeatureScaling:
-    """What is applied to stored points."""
+    """What is applied to stored points.
+
+    z = (x - c) s has two roundings more than x: |fl(z) - z| <= gamma_2 |z|, and TINY where a product underflows. What is
+    decided exactly is decided from x, c and s themselves. The score is [x, x, c, c]'[p, q, -p, -q] with p + q = s y, exactly
+    (Dekker 1971). And sum w_j (x_j - c) s = 0 is sum w_j (x_j - c) = 0, whatever the positive s.
+    """
 
     shift: Floats | None  # (m,)
     factor: Floats | None  # (m,) positive
@@ -127,7 +125,11 @@ class FeatureScaling:
 
 @dataclass(eq=False, repr=False)
 class FeatureMoments:
-    """What the points say that a transform is made of."""
+    """What the points say that a transform is made of.
+
+    Means are sums in integers, divided and rounded once: the numbers that points are centred at are these to the last bit, and
+    so are least and greatest values. Spreads are sums in float64, which run in another order than those of the run.
+    """
 
     points: int
     least: Floats  # (m,)

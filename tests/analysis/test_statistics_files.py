@@ -11,7 +11,7 @@ import pyreadstat
 import pytest
 
 import dfeas
-from dfeas.data.ingest.statistics_files import StatisticsColumns
+from dfeas.data.ingest.tables import StatisticsColumns
 from dfeas.data.storage.places import place
 
 WRITERS = {"t.dta": pyreadstat.write_dta, "t.sav": pyreadstat.write_sav}

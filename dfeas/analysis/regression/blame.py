@@ -19,8 +19,6 @@ from dfeas.exact.arithmetic import TINY
 from dfeas.exact.dyadic import Integers, integer_signs
 from dfeas.exact.integers import independent, product, solve
 
-RESPONSIBLE = 1e-9
-"""Share of the largest coefficient, times the size of the column, below which a column is not responsible."""
 _RESERVED = "TRUE|FALSE|NULL|NA|NaN|Inf|T|F|if|else|for|while|in|break|function|repeat|next"
 _DOT, _PLAIN = re.compile(r"(?<![\w.])\.(?![\w.])"), re.compile(rf"(?!(?:{_RESERVED})$)[^\W\d_]\w*")
 """All other columns; a name that needs no quotes in R."""
@@ -117,7 +115,8 @@ class Tally:
     def blame(self, direction: Direction, intercept: bool) -> list[int]:
         """Columns whose coefficients run away: those that separate by themselves, where there are any."""
         size = (np.abs(direction.values[:, :-1]) * self.most).max(axis=0, initial=0.0)
-        return self.alone(intercept) or [int(i) for i in np.flatnonzero(size > RESPONSIBLE * size.max(initial=0.0))]
+        # share of the largest coefficient, times the size of the column, below which a column is not responsible
+        return self.alone(intercept) or [int(i) for i in np.flatnonzero(size > 1e-9 * size.max(initial=0.0))]
 
     def of_levels(self, design: Design, term: Any) -> dict[str, Floats]:
         found = {design.columns[place].level or "": self.counts[place] for place in design.places(term)}

@@ -40,8 +40,6 @@ _LIKE_NUMBER = re.compile(
 MOST_LEVELS = 200_000
 SPARSE_FROM = 32
 """Columns from which on a design that is mostly zeros is stored sparse."""
-SPARSE_BELOW = 0.25
-"""Share of entries that are not zero."""
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 Labels: TypeAlias = "Sequence[Any] | Places"
@@ -90,7 +88,7 @@ class Design:
     @property
     def sparse(self) -> bool:
         entries = len({column.term for column in self.columns})
-        return len(self.columns) >= SPARSE_FROM and entries < SPARSE_BELOW * len(self.columns)
+        return len(self.columns) >= SPARSE_FROM and entries < 0.25 * len(self.columns)
 
     @cached_property
     def _by_term(self) -> dict[Any, list[int]]:

@@ -44,14 +44,6 @@ if TYPE_CHECKING:
 FINITE, PLUS, MINUS, EITHER = "finite", "+Inf", "-Inf", "+Inf or -Inf"
 UNIDENTIFIED, NOT_FINITE, UNDECIDED = "not identified", "not finite", "not decided"
 INTERCEPT = "intercept"
-WIDE = 300
-"""Coefficients up to which rows that span all others are looked for."""
-ROWS = 1 << 12
-"""That are looked at together."""
-LINES = 30
-"""Coefficients that are printed."""
-TRIED = 1 << 16
-"""Entries of a table up to which signs are looked for along other directions than the one that was found."""
 
 
 @dataclass(frozen=True)
@@ -110,15 +102,16 @@ class Extent:
     def __post_init__(self) -> None:
         d = self.outcome.blocks * (len(self.design.columns) + int(self.design.intercept))
         self.within = sum(not column.own for column in self.design.columns) if self.outcome.kind not in IN_ORDER else 0
-        self.wide = d - self.within > WIDE
+        self.wide = d - self.within > 300  # too many to look for rows that span all others
         self.every, self.on = (RowSpan.of(0 if self.wide or self.within else d) for _ in range(2))
 
     def watch(self, parts: Iterable[Rows]) -> Iterator[Rows]:
+        rows = 1 << 12  # at a time
         for part in parts:
             if self.within and not self.wide:
                 self._look_within(part[0])
-            for first in range(0, 0 if self.wide or self.within else len(part[1]), ROWS):
-                self._look(part[0][first : first + ROWS], part[1][first : first + ROWS])
+            for first in range(0, 0 if self.wide or self.within else len(part[1]), rows):
+                self._look(part[0][first : first + rows], part[1][first : first + rows])
             yield part
 
     def _look(self, points: Matrix, codes: Codes) -> None:
@@ -179,18 +172,19 @@ def table_of(design: Design, outcome: Response, said: Sequence[tuple[str, bool, 
 
 def show_estimates(found: Sequence[CoefficientEstimate], directed: bool) -> Iterator[Part]:
     """As a table, ``directed`` where something separates; of many those first that are not finite."""
-    order = found if len(found) <= LINES else sorted(found, key=lambda each: each.estimate == FINITE)
+    lines = 30  # coefficients that are printed
+    order = found if len(found) <= lines else sorted(found, key=lambda each: each.estimate == FINITE)
     rows = [
         [*([each.of] if each.of else []), str(each.name), each.estimate]
         + ([f"{each.direction:.6g}", *([each.remark] if each.remark else [])] if directed else [])
-        for each in order[:LINES]
+        for each in order[:lines]
     ]
     if rows:
         words = [*(["class"] if order[0].of else []), "coefficient", "estimate"]
         yield Grid([*words, *(["direction"] if directed else [])], rows, left=len(words))
-    if order[LINES:]:
-        ends = "all finite" if all(each.estimate == FINITE for each in order[LINES:]) else "not all of them finite"
-        yield Row(None, f"and {len(order) - LINES} more coefficients, {ends}")
+    if order[lines:]:
+        ends = "all finite" if all(each.estimate == FINITE for each in order[lines:]) else "not all of them finite"
+        yield Row(None, f"and {len(order) - lines} more coefficients, {ends}")
 
 
 @dataclass(frozen=True)
@@ -206,7 +200,8 @@ class SignSearch:
     @classmethod
     def of(cls, regression: Regression, along: Floats, y: Integers | None, stop: Callable[[], bool]) -> SignSearch:
         points, codes, intercept = regression.points, regression.codes, regression.design.intercept
-        small = points.shape[0] * (points.shape[1] + 1) * regression.outcome.blocks**2 <= TRIED
+        # entries of a table up to which signs are looked for along other directions than the one that was found
+        small = points.shape[0] * (points.shape[1] + 1) * regression.outcome.blocks**2 <= 1 << 16
         rows = sign_rows(points, codes, regression.outcome, intercept, positive=True)[0] if small else np.zeros((0, len(along)))
         rows = np.unique(rows if isinstance(rows, np.ndarray) else rows.toarray(), axis=0)
         conflict = np.zeros(0, np.int64) if y is None else np.flatnonzero(integer_signs(rows, y)[0] == 0)

@@ -76,20 +76,13 @@ from dfeas.verify.separation import COMPLETE
 
 if TYPE_CHECKING:  # pyarrow may be absent
     from dfeas.data.ingest.csv_file import CsvColumns
-    from dfeas.data.ingest.statistics_files import StatisticsColumns
-    from dfeas.data.ingest.tables import ParquetColumns
+    from dfeas.data.ingest.tables import ParquetColumns, StatisticsColumns
 
-BATCH_BYTES = 16 << 20
 LEAST_ROWS, MOST_ROWS = 256, 1 << 16
 ENTRY = 16
 """Bytes of an entry of a sparse point, with its place."""
 SHARE = 16
-"""Part of memory that a design may have to be held, and a level, with its name in Python, of what all may have."""
-LEVEL_BYTES = 1000
-SAMPLE = 1000
-"""Rows by which a formula says what columns it makes."""
-BLOCKS = 64
-"""Blocks of the scratch dataset that memory holds."""
+"""Part of memory that a design may have to be held, and levels, with their names in Python."""
 
 
 @dataclass(frozen=True)
@@ -111,26 +104,16 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class HeldColumns:
-    """Those of a table that was read into memory."""
-
-    notes: Sequence[str]
-    held: list[Any]
-
-    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
-        yield from (batch.select(columns) for batch in self.held)
-
-
-@dataclass(frozen=True)
 class RegressionFile:
     """A table in a file, in batches of rows, without columns that are left out."""
 
     where: str
-    reader: CsvColumns | ParquetColumns | StatisticsColumns | HeldColumns
+    reader: CsvColumns | ParquetColumns | StatisticsColumns
     columns: list[str]  # with that of the weights
     weights: str | None  # the column that says which rows are in the likelihood
     beside: list[str]  # columns that are no regressors, such as it
     drop: bool  # rows that miss a value
+    held: list[Any] | None = None  # all batches, where memory holds them
 
     @classmethod
     def of(cls, path: str | Path, asked: Asked) -> RegressionFile:
@@ -150,9 +133,9 @@ class RegressionFile:
         """All rows in order, so many that ``width`` numbers for each take few megabytes; of some columns. Raises BadInputError
         for weights that are none, and KeyboardInterrupt when it is to stop.
         """
-        stop, rows = Output().stop, max(LEAST_ROWS, min(MOST_ROWS, BATCH_BYTES // (8 * max(1, width))))
+        stop, rows = Output().stop, max(LEAST_ROWS, min(MOST_ROWS, (16 << 20) // (8 * max(1, width))))
         number, read = 0, [*columns, *(name for name in self.beside if name not in columns)]
-        for batch in self.reader.batches(read, rows):
+        for batch in self.reader.batches(read, rows) if self.held is None else (each.select(read) for each in self.held):
             if stop():
                 raise KeyboardInterrupt
             for first in range(0, batch.num_rows, rows):
@@ -212,7 +195,7 @@ class TableRegression:
             yield Batch(points, Categories(labels, []))
 
     def write(self, folder: Path, memory: int, progress: Progress) -> None:
-        most = max(1, int(memory / BLOCKS / (self.size / self.signs)))
+        most = max(1, int(memory / 64 / (self.size / self.signs)))  # blocks of the scratch dataset that memory holds
         rows = default_block_rows(self.m, 8, self.signs)
         if self.sparse:
             rows = sparse_block_rows(self.entries, ENTRY, self.signs)
@@ -258,11 +241,11 @@ def of_tables(path: str | Path, asked: Asked) -> Separations:
         if room < 0:
             held.clear()
             break
-    reader = table.reader if room < 0 else HeldColumns(table.reader.notes, held)
+    table = replace(table, held=None if room < 0 else held)
 
     def find(name: str) -> Separated:
         columns = [each for each in table.columns if each == name or each not in names]
-        return _of_columns(replace(table, reader=reader, columns=columns), replace(asked, y=name))
+        return _of_columns(replace(table, columns=columns), replace(asked, y=name))
 
     return Separations.of(names, find)
 
@@ -327,7 +310,7 @@ class _Seen:
         self, table: RegressionFile, asked: Asked, name: str, columns: Sequence[str], outcomes: Callable[[Rows], NDArray[Any]]
     ) -> None:
         self.table, self.asked, self.columns, self.outcomes = table, asked, columns, outcomes
-        most = min(MOST_LEVELS, asked.resources.memory_bytes // (SHARE * LEVEL_BYTES))
+        most = min(MOST_LEVELS, asked.resources.memory_bytes // (SHARE * 1000))  # bytes of a level
         self.survey = ColumnSurvey(table.where, most_levels=most, text=asked.text)
         self.values, self._above, self._between, self._dropped = Values(name), 0, 0, 0
         self.sample = list[nw.DataFrame[Any]]()  # some rows, where any is in the likelihood
@@ -346,7 +329,8 @@ class _Seen:
                 self._above += int((outcome > 0).sum())
                 self._between += int(((outcome > 0) & (outcome < 1)).sum())
             self.survey.add(columns_of(rows.frame.select(*right)), len(rows.frame), rows.counted)
-            self.sample += [rows.inside.head(SAMPLE)] if len(rows.numbers) and not self.sample else []
+            # rows by which a formula says what columns it makes
+            self.sample += [rows.inside.head(1000)] if len(rows.numbers) and not self.sample else []
         if not self.values.rows:
             raise BadInputError(f"{self.table.where}: no rows")
         about = self.values.outcome(self.asked.outcome, self.asked.positive)

@@ -49,7 +49,6 @@ NAMED = 1000
 """Points that JSON names; ``separated`` counts all."""
 LOOKED_AT = 500_000
 """Entries of a design up to which terms are left out, and advice is tried, to see what comes of it."""
-MOST_TERMS = 40
 SECONDS = 10.0
 """After which no more is tried."""
 
@@ -323,7 +322,7 @@ def _fewest(
     kept, sides = list(range(m)), SignedTable.of(regression, answer)
     idle = np.flatnonzero(~direction.values[:, :-1].any(axis=0)).tolist()
     terms = [term for term in design.terms if not set(design.places(term)) <= set(idle)]
-    if len(terms) > MOST_TERMS:
+    if len(terms) > 40:
         return direction
 
     def find_direction(places: list[int]) -> Direction | None:

@@ -30,14 +30,6 @@ from dfeas.verify.tallies import WRONG, BlockTally, Checker, Looker, Tallies, lo
 
 Groups = list[tuple[str, int, NDArray[np.int64]]]
 """Kind, size and first rows of cones."""
-PIECE = 1 << 18
-"""Entries of rows that are looked at at a time."""
-CLOSE = 1 - 1e-9
-"""A margin by a coarser norm that is larger by this tells nothing new."""
-NEARLY = 1e-6
-"""|Ax| that may be zero."""
-MOST = 1 << 20
-"""Entries of rows with weights that are looked at together."""
 SHOWN = 3
 """Critical cones that are named."""
 
@@ -141,7 +133,8 @@ class Cones(Checker):
                 closer = read(look_at, Weighted(InteriorTally, partial(look_inside, level=DEEP * tally.inside)), [each], None)
                 if is_balanced(closer.tallies[0], _residual(tally, data)[0]):
                     answers[-1] = _conclude_balanced(tally, data)
-            if each.kind == "gordan" and _may_be_zero(answers[-1]) and not data.rounded and len(each.support) * data.m <= MOST:
+            few = len(each.support) * data.m <= 1 << 20  # entries of rows with weights that are looked at together
+            if each.kind == "gordan" and _may_be_zero(answers[-1]) and not data.rounded and few:
                 kept = read(look_at, Weighted(RowTally, keep_rows), [each], None).tallies[0]
                 if is_linear_conflict(kept):
                     answers[-1] = _conclude_balanced(tally, data)
@@ -182,7 +175,7 @@ def _pieces(block: Block, cones: Groups) -> Iterator[ConeRows]:
     for kind, size, starts in cones:
         d, dense = rows_of(kind, size), isinstance(block.points, np.ndarray)
         width = block.points.shape[1] if dense else 1 + block.points.nnz // len(block.label)
-        at_once = max(1, PIECE // (d * width))
+        at_once = max(1, (1 << 18) // (d * width))  # entries of rows at a time
         for first in range(0, len(starts), at_once):
             some = starts[first : first + at_once]
             places = some[:, None] + np.arange(d)
@@ -210,7 +203,8 @@ def _look_at_eigenvalues(tally: ConeTally, cones: ConeRows, y: Floats, known: fl
     # the norms are computed for the cones that may be the least
     first = int(margin.argmin())
     for some in (np.array([first]), np.flatnonzero(np.arange(len(row)) != first)):
-        some = some[margin[some] / size_of_y * CLOSE < min(known, tally.margin)]
+        # a margin by a coarser norm that is larger by this tells nothing new
+        some = some[margin[some] / size_of_y * (1 - 1e-9) < min(known, tally.margin)]
         if len(some):
             proper = least[some] / (cones.norms(some)[1] * size_of_y) / UP**2
             worst = int(proper.argmin())
@@ -301,13 +295,17 @@ def _is_worth_balancing(tally: ConeTally, data: Data) -> bool:
 
 
 def _may_be_zero(answer: Answer) -> bool:
-    return isinstance(answer, Check) and answer.verdict != "infeasible" and answer.margin_upper <= NEARLY
+    return isinstance(answer, Check) and answer.verdict != "infeasible" and answer.margin_upper <= 1e-6  # |Ax| that may be zero
+
+
+def _name_critical(tally: ConeTally, data: Data) -> str:
+    names = ", ".join(f"{_name_cone(cone, data)} ({-cone.order:.3g})" for cone in tally.critical)
+    return f" (critical, by weight: {names})"
 
 
 def _conclude_balanced(tally: ConeTally, data: Data) -> Check:
-    names = ", ".join(f"{_name_cone(cone, data)} ({-cone.order:.3g})" for cone in tally.critical)
     text = f"a nonzero z in the dual cones has X'z = 0: no y has X y inside all {tally.cones} cones"
-    text += f" (critical, by weight: {names})"
+    text += _name_critical(tally, data)
     return Check("infeasible", "exact", -1.0, 0.0, data.n, 0, text)
 
 
@@ -342,9 +340,8 @@ def _conclude_weights(tally: ConeTally, data: Data) -> Check:
     size, rounding = _residual(tally, data)
     weight = tally.weight * (1 - gamma(tally.terms + data.m + 10))
     upper = size / weight * (1 + 4 * U)
-    names = ", ".join(f"{_name_cone(cone, data)} ({-cone.order:.3g})" for cone in tally.critical)
     text = f"no unit y has a least eigenvalue above {upper:.6g} of a cone's norm in all {tally.cones} cones"
-    text += f" (critical, by weight: {names})"
+    text += _name_critical(tally, data)
     return Check("eps-infeasible", "rigorous", -1.0, min(1.0, upper), data.n, 0, text, float(longest(rounding)) / weight)
 
 

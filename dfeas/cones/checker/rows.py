@@ -22,14 +22,8 @@ from dfeas.exact.arithmetic import TINY, UP, Floats, Indices, U, floor_of, gamma
 
 SMALL = 1 << 18
 """Entries of a cone, as an array of its features, up to which it is one."""
-GRAM = 1000
-"""Order of X'X, or XX', up to which it is an array."""
 ROUNDS = 50
 """Of looking for parts; rows that are connected by longer ways are looked at together."""
-STEPS = 100
-"""Of the power method: its vectors say where to look, and are not believed."""
-NEAR = 1e-6
-"""Relative difference of a bound from above and one from below that is small enough."""
 
 
 def triangle(k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -271,7 +265,8 @@ def sigma_of_large(rows: Any) -> tuple[float, float]:
     terms = int(np.bincount(X.indices).max())
     below = _bound_from_below(X, _find_leading_vector(gram))
     above = min(above, _bound_from_above(X, gram, terms))
-    if above > below * (1 + NEAR) and gram.shape[0] <= GRAM:
+    # bounds that are so near are good enough; X'X, or XX', is an array up to this order
+    if above > below * (1 + 1e-6) and gram.shape[0] <= 1000:
         array = gram.toarray()
         wrong = 2 * gamma(terms) * above**2 * shape[0] * UP if terms > 1 else 2 * U * above**2
         ceiling = -float(floor_of(-array[None])[0]) + wrong
@@ -283,7 +278,7 @@ def sigma_of_large(rows: Any) -> tuple[float, float]:
 def _find_leading_vector(G: Any) -> Floats:
     """A vector (u,) that a matrix makes about as much longer as any."""
     v = 1 + 0.5 * np.cos(np.arange(G.shape[0]))
-    for _ in range(STEPS):
+    for _ in range(100):  # steps of the power method: its vectors say where to look, and are not believed
         w = G @ v
         size = float(np.abs(w).max())
         if size == 0:

@@ -37,12 +37,6 @@ CONE_KINDS = ("cones", "cones-infeasible", "cones-boundary", "cones-scattered")
 """Of products of cones."""
 FLOATS = ("float32", "float64")
 
-ON_PLANE = 1e-12
-"""Scores of unit points that rounding cannot tell from zero."""
-FIRST_RANK = 10
-"""Rank of the most frequent word: the words before it would be in every document."""
-ROUNDS = 100
-"""Draws of a block after which a margin is too wide for this data."""
 _PLANE, _FLIP, _BLOCK = 0, 1, 2  # streams of one seed
 _TEXT_PLANE, _TEXT_FLIP, _TEXT_BLOCK = 3, 4, 5
 
@@ -212,7 +206,8 @@ class Instance(GeneratedPoints):
         if self.kind == "gaussian":
             return points, label
         side = points.astype(np.float64) @ self.plane()
-        if (np.abs(side) <= ON_PLANE * np.linalg.norm(points, axis=1)).any():
+        # scores of unit points that rounding cannot tell from zero
+        if (np.abs(side) <= 1e-12 * np.linalg.norm(points, axis=1)).any():
             raise UsageError(f"halfspace: a point of {self.m} {self.dtype} features lies on the plane; take more features")
         return points, np.where(side > 0, 1, -1).astype(np.int8)
 
@@ -291,7 +286,7 @@ class SparseInstance(GeneratedPoints):
     @cached_property
     def _words(self) -> tuple[NDArray[np.float64], float, NDArray[np.float64]]:
         """Cumulated probabilities (m,), words of a document, and the share (m,) of documents that have each word."""
-        p = 1.0 / (FIRST_RANK + np.arange(self.m))
+        p = 1.0 / (10 + np.arange(self.m))  # rank of the most frequent word: the words before it would be in every document
         p /= p.sum()
         low, high = 0.0, 1.0
         while -np.expm1(-high * p).sum() < self.density * self.m:
@@ -338,7 +333,7 @@ class SparseInstance(GeneratedPoints):
         """Points with scores of at least the margin in magnitude, and their scores."""
         least = self.margin if self.has_margin else 1e-12
         parts, sides, count = [], [], 0
-        for _ in range(ROUNDS):
+        for _ in range(100):  # draws of a block after which a margin is too wide for this data
             points = self._documents(random, size)
             side = np.asarray(points.astype(np.float64) @ self._plane)
             kept = np.flatnonzero(np.abs(side) >= least)[: size - count]

@@ -34,10 +34,6 @@ from dfeas.data.storage.features import LEAVE_OUT, NAMED, keep_names
 from dfeas.data.storage.places import Place, require_columns
 from dfeas.errors import BadInputError, UsageError, describe_change, either, spell
 
-WIDE = 50_000
-"""Columns above which lines are parsed one by one: pyarrow takes about 4 kB for each column of a run, whatever is in it."""
-LOOKED_AT = 20
-"""Rows in which a column of text has no number."""
 MISSING = ("", ".", "NA", "N/A", "n/a", "#N/A", "nan", "NaN", "null", "NULL")
 """Cells that stand for what is not there."""
 SEPARATORS = (";", "\t", "|")
@@ -107,7 +103,8 @@ class CsvLines:
         """All columns in a type, or some of them, and behind them that of labels as text; None where each line has to be looked
         at.
         """
-        if len(self.columns) > WIDE or (b'"' in text and b'"' in self._quoted.sub(b"", text)):
+        # pyarrow takes about 4 kB for each column of a run, whatever is in it
+        if len(self.columns) > 50_000 or (b'"' in text and b'"' in self._quoted.sub(b"", text)):
             return None
         if text.startswith(MARK):  # that of the file is gone here; pyarrow would skip another one
             return None
@@ -201,7 +198,8 @@ class CsvPoints(TextSource):
                 points.append([self._lines.number(cells[place], f"{at}, column {columns[place]}") for place in self._places])
             except BadInputError:
                 if run.first == self._body[1] and not points:
-                    self._require_numbers(at, [cells, *_until_bad(islice(rows, LOOKED_AT))])
+                    # a column of text has no number in so many rows
+                    self._require_numbers(at, [cells, *_until_bad(islice(rows, 20))])
                 raise
         coded = Categories.none(len(points)) if self._label is None else Categories.of_text(labels)
         return Batch(np.array(points, np.float64).reshape(-1, self.m), coded)

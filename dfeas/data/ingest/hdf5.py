@@ -24,8 +24,6 @@ from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError
 
 SUFFIXES = (".h5", ".hdf5", ".he5", ".h5ad")
 """How names of such files end."""
-MOST_LINKS = 16
-"""Soft links on the way to one dataset; more of them are a loop."""
 
 
 @contextmanager
@@ -63,6 +61,7 @@ def datasets(group: Any, where: str) -> list[str]:
 
 def _follow(group: Any, name: str, where: str) -> Any:
     waiting, links, node = _steps(name), 0, group.file["/"] if name.startswith("/") else group
+    most_links = 16  # soft links on the way to one dataset; more of them are a loop
     while waiting:
         step = waiting.pop()
         link = node.get(step, getlink=True) if isinstance(node, h5py.Group) else None
@@ -75,9 +74,9 @@ def _follow(group: Any, name: str, where: str) -> Any:
             to = f" to {link.filename}" if isinstance(link, h5py.ExternalLink) else ""
             raise BadInputError(f"{where}: {step} is an external link{to}; copy the data into the file (h5repack, h5copy)")
         links += 1
-        if links > MOST_LINKS:
+        if links > most_links:
             raise BadInputError(
-                f"{where}: {name} is reached by more than {MOST_LINKS} soft links: a loop; name the dataset itself"
+                f"{where}: {name} is reached by more than {most_links} soft links: a loop; name the dataset itself"
             )
         node = node.file["/"] if link.path.startswith("/") else node
         waiting += _steps(link.path)

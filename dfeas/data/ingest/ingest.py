@@ -106,14 +106,8 @@ def why_alone(src: Any, options: IngestOptions) -> str:
     return why and f"{where}: {why}, so this process read it in order; workers share .npy, zarr, HDF5 and Parquet"
 
 
-@dataclass(frozen=True)
-class Done:
-    """What became of a piece."""
-
-    block: int  # its first one
-    points: int
-    written: Ledger
-    labels: list[Any]  # the label of each code that it wrote, where labels came with the points
+Done = tuple[int, int, Ledger, list[Any]]
+"""Of a piece: its first block, points, what was written, and the label of each code, where labels came with the points."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +124,7 @@ class Piece:
             self.target.write(index, block, label)
             points += len(label)
         self.target.end_shards()
-        return Done(begin, points, self.target.written, encoder.values)
+        return begin, points, self.target.written, encoder.values
 
 
 class CollectionSource(ArraySource):
@@ -236,12 +230,11 @@ class Ingest:
         target = self._target(SparsePieces if source.sparse else DatasetWriter, path / f"part-{uuid.uuid4().hex}", n, self.rows)
         target.where = where
         tables: dict[int, NDArray[Any]] = {}  # by the first block of a piece: what its codes are among those of all
-        for piece in pool(Piece.write, self._pieces(target, n)):
-            target.written.add(piece.written)
-            if piece.labels:
-                values = Categories(np.arange(len(piece.labels)), piece.labels)
-                tables[piece.block] = self.encoder.encode(values, piece.block * self.rows)
-            self._n += piece.points
+        for block, points, written, labels in pool(Piece.write, self._pieces(target, n)):
+            target.written.add(written)
+            if labels:
+                tables[block] = self.encoder.encode(Categories(np.arange(len(labels)), labels), block * self.rows)
+            self._n += points
             if self.progress is not None:
                 self.progress(self._n, n)
         if isinstance(target, SparsePieces):

@@ -34,7 +34,6 @@ SDPA = (".dat-s", ".dat-s.gz")
 PARQUET = (".parquet", ".pq")
 HIDDEN = ("_", ".")
 """With which names of files and folders begin that are no data: leftovers, checkpoints, logs."""
-MOST_ASCII = 127
 DTYPES = ("float32", "float64")
 TEXT = ("csv", "tsv")
 
@@ -67,7 +66,7 @@ class IngestOptions:
             raise UsageError(f"dtype {self.dtype}: expected {' or '.join(DTYPES)}")
         if self.decimal not in (".", ","):
             raise UsageError(f"{spell('decimal')} {none_of(self.decimal, ('.', ','))}")
-        if self.sep is not None and (len(self.sep) != 1 or ord(self.sep) > MOST_ASCII or self.sep in '"\r\n'):
+        if self.sep is not None and (len(self.sep) != 1 or not self.sep.isascii() or self.sep in '"\r\n'):
             raise UsageError(f"{spell('sep', self.sep)}: expected one character between cells, such as ';'")
         if self.features is not None and self.features < 1:
             raise UsageError(f"{spell('features', self.features)}: expected at least 1")

@@ -32,8 +32,7 @@ from dfeas.linalg.points import Points, nbytes, stack_points
 
 if TYPE_CHECKING:  # pyarrow may be absent
     from dfeas.data.ingest.csv_file import CsvColumns
-    from dfeas.data.ingest.statistics_files import StatisticsColumns
-    from dfeas.data.ingest.tables import ParquetColumns
+    from dfeas.data.ingest.tables import ParquetColumns, StatisticsColumns
 
 
 TABLES = (*TEXT, "parquet")
@@ -57,12 +56,16 @@ def open_points(stack: ExitStack, src: Any, kind: str, options: IngestOptions) -
         from dfeas.data.ingest.csv_file import CsvLines, CsvPoints
         from dfeas.data.ingest.tables import FramePoints, ParquetPoints
     except ImportError:
-        raise UsageError(f"{kind} is read by pyarrow, which is not installed: {install('formats')}") from None
+        raise _lack_of_pyarrow(f"{kind} is") from None
     if kind == "frame":
         return FramePoints(src, options)
     if kind == "parquet":
         return ParquetPoints(place(src), options)
     return CsvPoints(CsvLines(place(src), kind, options), options)
+
+
+def _lack_of_pyarrow(what: str) -> UsageError:
+    return UsageError(f"{what} read by pyarrow, which is not installed: {install('formats')}")
 
 
 def open_columns(
@@ -73,16 +76,15 @@ def open_columns(
     """
     try:
         from dfeas.data.ingest.csv_file import CsvColumns
-        from dfeas.data.ingest.statistics_files import READERS, StatisticsColumns
-        from dfeas.data.ingest.tables import ParquetColumns
+        from dfeas.data.ingest.tables import STATISTICS, ParquetColumns, StatisticsColumns
     except ImportError:
-        raise UsageError(f"tables are read by pyarrow, which is not installed: {install('formats')}") from None
+        raise _lack_of_pyarrow("tables are") from None
     kind, where = format_of(path, options.format), place(path)
-    if where.suffix in READERS:
+    if where.suffix in STATISTICS:
         options.require_for(where.suffix)
         return StatisticsColumns(where, text)
     if kind not in TABLES:
-        raise UsageError(f"{path}: expected .csv, .tsv (also .gz), {', '.join(READERS)} or .parquet, or a folder of it")
+        raise UsageError(f"{path}: expected .csv, .tsv (also .gz), {', '.join(STATISTICS)} or .parquet, or a folder of it")
     options.require_for(kind)
     table = ParquetColumns(where, named, text) if kind == "parquet" else CsvColumns(where, kind, options, text)
     twice = next((name for name in table.columns if table.columns.count(name) > 1), None)
@@ -129,7 +131,7 @@ def columns_of_file(where: str | Path, label: str | None = None, choice: Choice 
         from dfeas.data.ingest.csv_file import CsvLines
         from dfeas.data.ingest.tables import ParquetColumns
     except ImportError:
-        raise UsageError(f"tables are read by pyarrow, which is not installed: {install('formats')}") from None
+        raise _lack_of_pyarrow("tables are") from None
     with _asked_of_ingest(path):
         if kind == "parquet":
             return tuple(ParquetColumns(path, [*choice.names, *([] if label is None else [label])]).columns)

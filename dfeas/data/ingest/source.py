@@ -19,13 +19,8 @@ from dfeas.data.storage.patience import wait_until
 from dfeas.errors import BadInputError
 from dfeas.linalg.points import Points, is_dense, stack_points
 
-THREADS = 2
-"""That parse; the rest of ingest takes about as much as one of them leaves free."""
 MANY = 1 << 60
 """More points than there are: n of a source that has not ended."""
-TILE_ENTRIES = 1 << 15
-"""Entries that are transposed at a time: they stay in cache, which takes half the time."""
-LEAST_ROWS = 64
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -81,11 +76,12 @@ def in_order(work: Callable[[T], R], items: Iterable[T]) -> Generator[R, None, N
     """``work(item)`` of each item in order, by threads that are a few items ahead."""
     waiting: deque[Future[R]] = deque()
     ended = Event()
-    with ThreadPoolExecutor(THREADS, "dfeas-parse", wait_until, (ended,)) as pool:
+    threads = 2  # that parse; the rest of ingest takes about as much as one of them leaves free
+    with ThreadPoolExecutor(threads, "dfeas-parse", wait_until, (ended,)) as pool:
         try:
             for item in items:
                 waiting.append(pool.submit(work, item))
-                if len(waiting) > THREADS:
+                if len(waiting) > threads:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
@@ -120,7 +116,8 @@ def _join(pieces: list[Batch]) -> tuple[Points, list[Categories]]:
 def stack_columns(columns: Sequence[NDArray[Any]], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Points (b, m) from m columns (b,), cast to ``dtype``."""
     points = np.empty((len(columns[0]), len(columns)), dtype)
-    size = max(LEAST_ROWS, TILE_ENTRIES // len(columns))
+    # entries that are transposed at a time: they stay in cache, which takes half the time
+    size = max(64, (1 << 15) // len(columns))
     for first in range(0, len(points), size):
         rows = slice(first, first + size)
         np.stack([column[rows] for column in columns], axis=1, out=points[rows])

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +20,8 @@ from dfeas.data.storage.layout import SPARSE_BELOW
 from dfeas.data.storage.places import Place, require_width
 from dfeas.data.storage.sparse_readers import block_of
 from dfeas.errors import BadInputError, format_bytes, spell
-from dfeas.linalg.csr import Floats, canonicalise, csr_array, rows_ascend
+from dfeas.linalg.csr import Floats, canonicalise, rows_ascend
 
-MOST_GROWTH = 100
-"""Dense bytes for one byte of text that are taken without asking."""
-SMALL_BYTES = 100 << 20
-"""A dense size that is always taken."""
 _DIGITS = 18
 _INDEX = re.compile(rb"[0-9]{1,%d}" % _DIGITS)
 _QUERY = re.compile(rb"qid:[0-9]+")
@@ -37,22 +32,10 @@ _EMPTY_LINES = re.compile(rb"\n{2,}")
 _SEPARATORS = bytes.maketrans(b" :", b"\n\n")
 
 
-@dataclass(frozen=True)
-class ParsedLines:
-    """Points of some lines, as a CSR matrix has them, and their labels."""
-
-    labels: Floats  # (b,)
-    values: Floats  # (e,)
-    places: NDArray[np.int64]  # (e,) features, ascending in each row
-    ends: NDArray[np.int64]  # (b + 1,) where rows begin and end
-
-    def sparse(self, m: int) -> csr_array:
-        return canonicalise(block_of(self.values, self.places, self.ends, m))
-
-    def dense(self, m: int) -> Floats:
-        points = np.zeros((len(self.labels), m))
-        points[np.repeat(np.arange(len(points)), np.diff(self.ends)), self.places] = self.values
-        return points
+ParsedLines = tuple[Floats, Floats, NDArray[np.int64], NDArray[np.int64]]
+"""Of the points of some lines their labels (b,), entries (e,), their features (e,), ascending in each row, and where rows begin
+and end (b + 1,).
+"""
 
 
 class Svmlight(TextSource):
@@ -66,13 +49,14 @@ class Svmlight(TextSource):
         features = options.features
         self._given = features is not None
         if features is None:
-            counts = sum((counts_of(run.text) for run in self._file.runs()), Counts())
-            if counts.last < self._base:
-                what = f"no features in {counts.points} points; is it svmlight (LABEL INDEX:VALUE ...)?"
+            counts = np.array([counts_of(run.text) for run in self._file.runs()], np.int64).reshape(-1, 4)
+            some, entries, size = counts[:, :3].sum(axis=0).tolist()
+            self.n, last = some, int(counts[:, 3].max(initial=-1))
+            if last < self._base:
+                what = f"no features in {self.n} points; is it svmlight (LABEL INDEX:VALUE ...)?"
                 raise BadInputError(f"{self.where}: {what}")
             # ``parse`` finds out whether the indices of each line ascend
-            self.n, features = counts.points, counts.last + 1 - self._base
-            some, entries = counts.points, counts.entries
+            features = last + 1 - self._base
         else:
             first = next(self._file.runs(), Lines(1, b"")).text
             some, entries = max(1, first.count(b"\n")), first.count(b":")
@@ -80,22 +64,27 @@ class Svmlight(TextSource):
         self.m = features
         self.sparse = entries < SPARSE_BELOW * some * features if options.sparse is None else options.sparse
         if not self._given and not self.sparse:
-            self._refuse_growth(counts.points, counts.bytes)
+            self._refuse_growth(some, size)
         self.notes = (f"text stored {'sparse' if self.sparse else 'dense'}, as float64",)
 
     def _refuse_growth(self, n: int, length: int) -> None:
         dense = 8 * n * self.m
-        if dense > max(SMALL_BYTES, MOST_GROWTH * length):
+        most_growth = 100  # dense bytes for one byte of text that are taken without asking
+        if dense > max(100 << 20, most_growth * length):  # a dense size that is always taken
             raise BadInputError(
                 f"{self.where}: {n} points of {self.m} features take {format_bytes(dense)} dense, {dense // length} times "
-                f"their text (at most {MOST_GROWTH} times is taken); store them sparse: leave out {spell('sparse', False)}"
+                f"their text (at most {most_growth} times is taken); store them sparse: leave out {spell('sparse', False)}"
             )
 
     def parse(self, run: Lines) -> Batch:
-        parsed = _parse_run(run.text, self.m, self._base) or self._parse_lines(run)
-        if self._given and not self.sparse:
-            self._refuse_growth(len(parsed.labels), len(run.text))
-        return Batch(parsed.sparse(self.m) if self.sparse else parsed.dense(self.m), Categories.of(parsed.labels))
+        labels, values, places, ends = _parse_run(run.text, self.m, self._base) or self._parse_lines(run)
+        if self.sparse:
+            return Batch(canonicalise(block_of(values, places, ends, self.m)), Categories.of(labels))
+        if self._given:
+            self._refuse_growth(len(labels), len(run.text))
+        points = np.zeros((len(labels), self.m))
+        points[np.repeat(np.arange(len(points)), np.diff(ends)), places] = values
+        return Batch(points, Categories.of(labels))
 
     def _parse_lines(self, run: Lines) -> ParsedLines:
         labels, values, places, ends = list[float](), list[float](), list[int](), [0]
@@ -108,9 +97,7 @@ class Svmlight(TextSource):
                     places.append(place)
                     values.append(value)
                 ends.append(len(places))
-        return ParsedLines(
-            np.array(labels, np.float64), np.array(values, np.float64), np.array(places, np.int64), np.array(ends, np.int64)
-        )
+        return np.array(labels, np.float64), np.array(values, np.float64), np.array(places, np.int64), np.array(ends, np.int64)
 
     def _row(self, words: list[bytes], at: str) -> Iterator[tuple[int, float]]:
         last = self._base - 1
@@ -131,22 +118,8 @@ class Svmlight(TextSource):
             last = place
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """How much some lines hold."""
-
-    points: int = 0
-    entries: int = 0
-    last: int = -1  # greatest of the last indices of its lines
-    bytes: int = 0
-
-    def __add__(self, other: Counts) -> Counts:
-        sums = self.points + other.points, self.entries + other.entries
-        return Counts(*sums, max(self.last, other.last), self.bytes + other.bytes)
-
-
-def counts_of(text: bytes) -> Counts:
-    """Points and entries of whole lines, and the greatest of their last indices."""
+def counts_of(text: bytes) -> tuple[int, int, int, int]:
+    """Points, entries and bytes of whole lines, and the greatest of their last indices."""
     body = _COMMENT.sub(b"", text) if b"#" in text else text
     content = np.frombuffer(body, np.uint8)
     ends = np.append(np.flatnonzero(content == ord("\n")), len(content))
@@ -165,7 +138,7 @@ def counts_of(text: bytes) -> Counts:
             word = line[: max(0, line.rfind(b":"))].rsplit(None, 1)[-1:]
             if word and _INDEX.fullmatch(word[0]):
                 last = max(last, int(word[0]))
-    return Counts(points, len(colons), last, len(text))
+    return points, len(colons), len(text), last
 
 
 def _indices(content: NDArray[np.uint8], begins: NDArray[np.int64], colons: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -217,7 +190,7 @@ def _parse_run(text: bytes, m: int, base: int) -> ParsedLines | None:
     ends = np.append(0, np.cumsum(np.diff(starts, append=len(values)) // 2))
     if not rows_ascend(features, ends):
         return None
-    return ParsedLines(values[starts], values[where + 1], features, ends)
+    return values[starts], values[where + 1], features, ends
 
 
 def _tidy(text: bytes) -> bytes:

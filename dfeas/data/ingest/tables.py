@@ -1,4 +1,6 @@
-"""Tables with typed columns: Parquet files, folders of them, and data frames in memory, in row groups."""
+"""Tables with typed columns, some rows at a time: Parquet files, folders of them, data frames in memory, and, by pyreadstat,
+files of Stata, SPSS and SAS.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ from dfeas.data.storage.features import LEAVE_OUT, NAMED, keep_names
 from dfeas.data.storage.files import damage_becomes, parse_json
 from dfeas.data.storage.numbers import exact
 from dfeas.data.storage.places import Place, require_width, seekable
-from dfeas.errors import BadInputError, spell
+from dfeas.errors import BadInputError, UsageError, install, spell
 from dfeas.linalg.points import Points
 
 
@@ -271,3 +273,51 @@ def index_columns(schema: Any) -> set[str]:
 
 def _notes_of(indices: set[str]) -> list[str]:
     return [f"column {name} dropped: an index of pandas" for name in sorted(indices)]
+
+
+STATISTICS = {".dta": "read_dta", ".sav": "read_sav", ".zsav": "read_sav", ".sas7bdat": "read_sas7bdat"}
+
+
+class StatisticsColumns:
+    """The columns of such a file: numbers as they are stored, also where values have labels; ``text`` is these labels."""
+
+    def __init__(self, path: Place, text: Sequence[str] = ()) -> None:
+        try:
+            import pyreadstat
+        except ImportError:
+            raise UsageError(f"{path.suffix} is read by pyreadstat, which is not installed: {install('statistics')}") from None
+        self.where, self._text, self._errors = str(path), text, (pyreadstat.ReadstatError, pyreadstat.PyreadstatError)
+        self._call = getattr(pyreadstat, STATISTICS[path.suffix])
+        _, about = self._read(metadataonly=True)
+        self.columns, kinds = list(about.column_names), about.readstat_variable_types
+        self._strings = {name for name, kind in kinds.items() if kind == "string"}
+        self._labels: dict[str, dict[Any, str]] = about.variable_value_labels
+        named = [name for name in self.columns if name in self._labels and name not in text]
+        self.notes: Sequence[str] = [f"{', '.join(named)}: numbers as stored, though values have labels"] if named else []
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
+        first, wanted = 0, list(dict.fromkeys(columns))
+        while True:
+            values, _ = self._read(usecols=wanted, row_offset=first, row_limit=rows, output_format="dict")
+            count = len(next(iter(values.values()), ()))
+            if count:
+                yield pyarrow.RecordBatch.from_pydict({name: self._column(name, values[name]) for name in wanted})
+            if count < rows:
+                return
+            first += count
+
+    def _read(self, **how: Any) -> Any:
+        try:
+            return self._call(self.where, **how)
+        except (*self._errors, UnicodeDecodeError) as error:
+            raise BadInputError(f"{self.where}: pyreadstat cannot read it: {error}") from None
+
+    def _column(self, name: str, values: Any) -> Any:
+        """Empty text is missing."""
+        if name in self._text:
+            known = self._labels.get(name, {})
+            values = [None if each is None or each != each else known.get(each, str(each)) for each in values]
+        if name in self._text or name in self._strings:
+            return pyarrow.array([each or None for each in values], pyarrow.string())
+        found = pyarrow.array(values, from_pandas=True)  # dates, which are refused by name, stay what they are
+        return found if pyarrow.types.is_temporal(found.type) else found.cast(pyarrow.float64())

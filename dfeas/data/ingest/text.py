@@ -108,8 +108,6 @@ EXACT = 2.0**53
 WHOLE = re.compile(r"[+-]?\d+")
 
 
-LONGEST_LINE = 1 << 26
-"""Room for as many columns as are taken of text, of 60 characters each. A line is held whole, and its cells are."""
 PACKED = (".gz", ".bz2")
 """Names of compressed text end so."""
 MARK = b"\xef\xbb\xbf"
@@ -154,7 +152,8 @@ class TextFile:
                     number += int(np.count_nonzero(np.frombuffer(text, np.uint8) == ord("\n")))
                 if not content:
                     return
-                if len(rest) > LONGEST_LINE:
+                # room for as many columns as are taken of text, of 60 characters each: a line is held whole
+                if len(rest) > 1 << 26:
                     what = f"line {number} has no end within {len(rest) >> 20} MiB; is this a text file?"
                     raise BadInputError(f"{self.path}: {what}")
 

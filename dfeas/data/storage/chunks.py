@@ -96,12 +96,6 @@ def read_index(
     return Index(offsets, mark)
 
 
-STRETCH = 1 << 20
-"""Of smaller chunks so many bytes are asked for ahead, where one reaches over a multiple of it."""
-TRIES = 5
-"""So often a chunk is read whose shard changes meanwhile."""
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class ChunkReader:
     """Blocks of an array, each of one chunk or of some that follow each other."""
@@ -138,7 +132,7 @@ class ChunkReader:
     def _indices(self, shard: int) -> Iterator[Index]:
         """Where the chunks of a shard lie, and where they do now, each time that it has changed meanwhile."""
         known = None
-        for _ in range(TRIES):
+        for _ in range(5):  # so often a chunk is read whose shard changes meanwhile
             yield (known := self._index(shard, known))
 
     def _chunks(self, index: int) -> range:
@@ -213,12 +207,13 @@ class ChunkReader:
                 self.folder.advise(self.array.file(chunk), 0, 0)
             return
         shard, place = divmod(chunks.start, self.array.chunks_of_file)
+        stretch = 1 << 20  # of smaller chunks so many bytes are asked for ahead, where one reaches over a multiple of it
         with contextlib.suppress(CorruptDataError):  # the read itself will say what is wrong
             first, size = int(self._index(shard).offsets[place]), self.array.chunk_bytes * len(chunks)
-            if size < STRETCH:  # to ask for each small chunk would take as long as to read it
-                if first // STRETCH == (first + size) // STRETCH:
+            if size < stretch:  # to ask for each small chunk would take as long as to read it
+                if first // stretch == (first + size) // stretch:
                     return
-                size += STRETCH
+                size += stretch
             self.folder.advise(self.array.file(shard), first, size)
 
     def stamp(self, index: int, looks: Looks | None = None) -> int:

@@ -14,20 +14,13 @@ from dfeas.errors import BadInputError, DataWarning, UsageError, either, format_
 
 MOST_BYTES = 4 << 20
 """Of all names of a dataset as UTF-8: they are in its header, in results and in certificates."""
-SHOWN = 5
-"""Names that a message has."""
 NAMED = 8
 """Columns of a table that a message names."""
 LEAVE_OUT = either("dfeas.table(X, y, without=[..])", "--without NAME")
 """What leaves columns out, for messages."""
 LEAST_IDS = 20
 """Rows from which on values that are others in each are taken for an id."""
-LONG_ID = 10**8
-HEAD = 256
-"""Rows that are looked at first."""
 LIKE_AN_ID = "has another whole number in each row"
-MOST_SHOWN = 80
-"""Characters of a name in a message."""
 
 
 def keep_names(names: Sequence[str], m: int) -> tuple[tuple[str, ...], str]:
@@ -55,7 +48,8 @@ def feature_name(names: Sequence[str], feature: int) -> str:
 
 def shorten(name: str) -> str:
     """A name as messages have it: the beginning of a long one."""
-    return name if len(name) <= MOST_SHOWN else f"{name[:MOST_SHOWN]}..."
+    most_shown = 80  # characters of a name in a message
+    return name if len(name) <= most_shown else f"{name[:most_shown]}..."
 
 
 def difference(names: Sequence[str], others: Sequence[str]) -> str:
@@ -84,19 +78,20 @@ def order_by(names: Sequence[str], features: Sequence[str], what: str, beside: s
 
 
 def _list_names(names: Sequence[str]) -> str:
-    return ", ".join(map(shorten, names[:SHOWN])) + (", .." if len(names) > SHOWN else "")
+    shown = 5  # names that a message has
+    return ", ".join(map(shorten, names[:shown])) + (", .." if len(names) > shown else "")
 
 
 def are_ids(values: NDArray[Any]) -> bool:
     """Whether whole numbers run through a range, or are long, and none comes twice."""
     if len(values) < LEAST_IDS or len(np.unique(values)) < len(values):
         return False
-    return bool(np.ptp(values) == len(values) - 1 or np.abs(values).min() >= LONG_ID)
+    return bool(np.ptp(values) == len(values) - 1 or np.abs(values).min() >= 10**8)
 
 
 def warn_of_ids(points: NDArray[Any], names: Sequence[str], where: str) -> None:
     """Name columns of points (n, m) that look like ids, which are no features."""
-    head = np.sort(points[:HEAD], axis=0)
+    head = np.sort(points[:256], axis=0)  # rows that are looked at first
     whole = (head == np.floor(head)).all(axis=0) & (head[1:] > head[:-1]).all(axis=0)
     found = [names[place] for place in np.flatnonzero(whole).tolist() if are_ids(points[:, place])]
     if found:

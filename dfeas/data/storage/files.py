@@ -4,11 +4,6 @@ A number grows when an older dfeas would misread the file; a key more does not n
 in format 2 only where they have names of features, in format 1 without; datasets of sparse cones in format 3. A file without a
 number is of format 0: of before there were numbers, which dfeas reads, too. Scores, dual variables and pages are for others to
 read, and have none.
-
-A shape is a type or a union of types (a bool is no number), ``Number`` for a range, ``[shape]`` for a list of such,
-``{str: shape}`` for any keys, and ``{"key": shape}`` for these keys among others; ``"key?"`` may be missing.
-
-So are pipes and devices: whoever opens one waits for ever, or reads without an end.
 """
 
 from __future__ import annotations
@@ -148,18 +143,15 @@ def name_in_errors(path: Path) -> Iterator[None]:
         raise
 
 
-WRITTEN_BYTES = 128 << 10
-"""That one call writes: for more the kernel asks for runs of pages of 2 MB, which a virtual machine may have to get from its
-host first, 4 s a GiB; small ones are those that were used a moment ago.
-"""
-
-
 def write_parts(file: BinaryIO, parts: Iterable[Any]) -> None:
     """Write buffers one after the other."""
+    # one call writes no more: for more the kernel asks for runs of pages of 2 MB, which a virtual machine may have to get
+    # from its host first, 4 s a GiB; small ones are those that were used a moment ago
+    written_bytes = 128 << 10
     for part in parts:
         entries = memoryview(part)
-        for first in range(0, entries.nbytes, WRITTEN_BYTES):
-            file.write(entries.cast("B")[first : first + WRITTEN_BYTES])
+        for first in range(0, entries.nbytes, written_bytes):
+            file.write(entries.cast("B")[first : first + written_bytes])
 
 
 def put(where: Place, *parts: Any, aside: Path | None = None) -> None:
@@ -214,8 +206,6 @@ def hold_file(path: Path) -> int | None:
 
 MOST_BYTES = 256 << 20
 """Of a file: parsed it takes about ten times as much. A result with a million conflicts has 100 MB."""
-MOST_DEPTH = 32
-"""Of lists and objects in each other; ours have five."""
 
 
 @dataclass(frozen=True)
@@ -290,7 +280,11 @@ def parse_json(text: str | bytes, shape: Any = object) -> Any:
 
 
 def conform(value: Any, shape: Any, at: str = "it") -> None:
-    """Raise ValueError, with the place, unless a value is of a shape."""
+    """Raise ValueError, with the place, unless a value is of a shape.
+
+    A shape is a type or a union of types (a bool is no number), ``Number`` for a range, ``[shape]`` for a list of such, ``{str:
+    shape}`` for any keys, and ``{"key": shape}`` for these keys among others; ``"key?"`` may be missing.
+    """
     if isinstance(shape, Number):
         good, expected = shape.takes(value), str(shape)
     elif isinstance(shape, dict | list):
@@ -320,13 +314,14 @@ def conform(value: Any, shape: Any, at: str = "it") -> None:
 def _require_flat(value: Any) -> None:
     """Raise ValueError for a value that is nested too deeply for whoever walks it."""
     level = [value]
-    for _ in range(MOST_DEPTH):
+    most_depth = 32  # of lists and objects in each other; ours have five
+    for _ in range(most_depth):
         held = [each for each in level if isinstance(each, dict | list)]
         if not held:
             return
         level = [entry for each in held for entry in (each.values() if isinstance(each, dict) else each)]
     if any(isinstance(each, dict | list) for each in level):
-        raise ValueError(f"nested deeper than {MOST_DEPTH}")
+        raise ValueError(f"nested deeper than {most_depth}")
 
 
 def _quote(value: Any) -> str:
@@ -335,7 +330,10 @@ def _quote(value: Any) -> str:
 
 
 def refuse_links(folder: Path) -> None:
-    """Raise BadInputError when something below a folder, which may be a link, is a link to a place outside, or no file."""
+    """Raise BadInputError when something below a folder, which may be a link, is a link to a place outside, or no file.
+
+    Pipes and devices are refused, too: whoever opens one waits for ever, or reads without an end.
+    """
     root = os.path.realpath(folder)
     waiting = [str(folder)]
     while waiting:

@@ -166,15 +166,14 @@ DTYPES = ("int8", "uint8", "int16", "uint16", "float16", "float32", "float64")
 BLOCK_BYTES = 4 << 20
 """Default size of a block: large enough that opening a file costs little, small enough that the buffers of all threads stay
 in cache between reading and scanning, also when others use the cache (8 MiB blocks were 20 % slower then)."""
-LEAST_ROW_BYTES = 16
-"""A point of a few bytes counts as so many: its label, norm and scores take more than it does."""
 SPARSE_BLOCK_BYTES = 8 << 20
 """The same for sparse points, whose products are fast beside what SciPy does once for each."""
 
 
 def default_block_rows(m: int, itemsize: int, n: int) -> int:
     """Rows of a block of about ``BLOCK_BYTES``, fewer of very short rows."""
-    return max(1, min(n, BLOCK_BYTES // max(m * itemsize, LEAST_ROW_BYTES)))
+    # a point of a few bytes counts as so many: its label, norm and scores take more than it does
+    return max(1, min(n, BLOCK_BYTES // max(m * itemsize, 16)))
 
 
 WIDE_ROWS, WIDE_BYTES = 128, 16 << 20

@@ -42,7 +42,7 @@ def claim(path: Path, marker: str) -> int:
         if not abandoned:
             path.mkdir()
     except FileExistsError:
-        raise _exists_error(path) from None
+        raise exists_error(path) from None
     except FileNotFoundError:
         raise UsageError(f"{path.parent}: no such folder to write to") from None
     except OSError as error:
@@ -54,19 +54,25 @@ def claim(path: Path, marker: str) -> int:
         _empty(path)
     except OSError:
         os.close(lock)
-        raise _exists_error(path) from None
+        raise exists_error(path) from None
     return lock
 
 
-def _exists_error(path: Place) -> UsageError:
+def exists_error(path: Place) -> UsageError:
+    """The error for an output that is there."""
     return UsageError(f"{path}: exists already; choose another output or remove it")
+
+
+def busy_error(path: Place, then: str = "wait for it or choose another output") -> UsageError:
+    """The error for an output that another process writes."""
+    return UsageError(f"{path}: another process is writing it; {then}")
 
 
 def require_free(path: Path, marker: str) -> bool:
     """Whether a folder without ``marker`` is there, to be taken over. Raises UsageError when the path exists otherwise."""
     abandoned = path.is_dir() and (path / LOCK).exists() and not (path / marker).exists()
     if os.path.lexists(path) and not abandoned:
-        raise _exists_error(path)
+        raise exists_error(path)
     return abandoned
 
 
@@ -79,7 +85,7 @@ def reclaim(path: Path, then: str = "wait for it") -> int:
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
     if lock is None:
-        raise UsageError(f"{path}: another process is writing it; {then}")
+        raise busy_error(path, then)
     return lock
 
 
@@ -212,11 +218,11 @@ class ObjectLock:
             version = _put(there, me)
             if begun := version is None:
                 if marker is not None and (path / marker).is_file():
-                    raise _exists_error(path)
+                    raise exists_error(path)
                 version = _inherit(path, me)
                 try:
                     if marker is not None and (path / marker).is_file():  # its writer has finished meanwhile
-                        raise _exists_error(path)
+                        raise exists_error(path)
                     if look is not None:
                         look()
                 except UsageError:
@@ -224,7 +230,7 @@ class ObjectLock:
                     raise
             elif marker is not None and (set(path.rglob("*")) - {there} or path.is_file()):
                 there.unlink()
-                raise _exists_error(path)
+                raise exists_error(path)
         except BadInputError as error:
             raise UsageError(str(error)) from None
         return cls(path, me, version, begun and marker is not None)
@@ -296,7 +302,7 @@ def _inherit(path: ObjectPath, me: str) -> Any:
             text = "%s: another process said %.0f s ago that it writes here; it is dead if it is silent for %.0f s"
             logger.warning(text, path, silent, DEAD_SECONDS)
         elif held["e_tag"] != first:
-            raise UsageError(f"{path}: another process is writing it; wait for it or choose another output")
+            raise busy_error(path)
         else:
             time.sleep(min(LOOK_SECONDS, max(0.0, DEAD_SECONDS - silent)))
 

@@ -22,8 +22,6 @@ from dfeas.errors import BadInputError
 
 EXACT = 2**53
 """Integers up to this are exact in float64."""
-SHOWN = 5
-"""Names that a message has."""
 
 
 def array_of(values: Any, where: str) -> NDArray[Any]:
@@ -97,7 +95,11 @@ def require_exact(values: NDArray[Any], where: str) -> None:
     """Raise BadInputError for integers beyond those that float64 has all of."""
     wide = values.dtype.kind in "iu" and values.dtype.itemsize == 8 and values.size > 0
     if wide and (int(values.max()) > EXACT or int(values.min()) < -EXACT):
-        raise BadInputError(f"{where}: an integer beyond 2**53 has no exact float64; rescale it, or drop an id")
+        raise _beyond_error(where)
+
+
+def _beyond_error(where: str) -> BadInputError:
+    return BadInputError(f"{where}: an integer beyond 2**53 has no exact float64; rescale it, or drop an id")
 
 
 def missing_error(where: str) -> BadInputError:
@@ -148,7 +150,7 @@ def require_array(values: Any, where: str) -> None:
         held = [key for key in values if getattr(values[key], "ndim", 0)]
         first = next((key for key in held if values[key].ndim == 2), held[0]) if held else None
         call = "give an array" if first is None else f"give one of them, as {where}[{first!r}]"
-        what = ", ".join(map(str, held[:SHOWN])) or "no array"
+        what = ", ".join(map(str, held[:5])) or "no array"  # names that a message has
         raise BadInputError(f"{where}: a group or mapping ({name}) that holds {what}; {call}")
 
 
@@ -164,7 +166,7 @@ def _require_kept(values: Any, array: NDArray[Any], where: str) -> None:
     if array.dtype.kind == "f" and array.dtype.itemsize >= 8 and (np.abs(array) >= EXACT).any():
         whole = (v for v in np.asarray(values, object).reshape(-1).tolist() if isinstance(v, int | np.integer))
         if any(not _is_float(int(v)) for v in whole):
-            raise BadInputError(f"{where}: an integer beyond 2**53 has no exact float64; rescale it, or drop an id")
+            raise _beyond_error(where)
 
 
 def _masked_in(values: Any) -> list[Any]:

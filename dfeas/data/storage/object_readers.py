@@ -28,8 +28,6 @@ T = TypeVar("T")
 
 HELD = 16 * (4 + processors())
 """Blocks that are held at most: twice what all threads of a process ask for."""
-LOOK_SECONDS = 0.5
-"""How often who waits for a block looks whether to go on."""
 
 
 def tag_of(meta: Any) -> int:
@@ -64,7 +62,7 @@ class Ahead(Generic[T]):
             coming = self._coming.pop(index, None)
         if coming is None:
             return self._take(index, buffers)
-        while wait([coming], LOOK_SECONDS).not_done:  # a request may take long to fail, and who reads may have to end
+        while wait([coming], 0.5).not_done:  # a request may take long to fail, and who reads may have to end
             rest(0)
         return coming.result()
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from dfeas.data.storage.files import LOCK
-from dfeas.data.storage.locks import being_written
+from dfeas.data.storage.locks import being_written, busy_error
 from dfeas.data.storage.places import Place
 from dfeas.data.storage.stored_array import MARKER, looks_like_dataset
 from dfeas.errors import UsageError, spell
@@ -93,7 +93,7 @@ def replace_output(path: Place | None, kind: OutputKind, force: bool) -> Iterato
         text = f"it holds what is no output of this kind, which {spell('force', True)} leaves alone; choose another output"
         raise UsageError(f"{path}: {text}")
     if being_written(path):
-        raise UsageError(f"{path}: another process is writing it; wait for it or choose another output")
+        raise busy_error(path)
     aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.old")
     path.rename(aside)
     try:

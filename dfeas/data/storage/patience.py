@@ -31,8 +31,6 @@ SHORT_SECONDS = 15.0
 """How long a worker waits: its thread is taken that long, also when nobody wants its answer any more."""
 FIRST_PAUSE, LONGEST_PAUSE, SAID_SECONDS = 0.5, 15.0, 30.0
 """Pauses between attempts grow from the first to the longest; what is waited for is said so often."""
-ATTEMPT_SECONDS = 60.0
-"""An attempt counts as no longer wait: a pass may go on for an hour before storage is away again."""
 AWAY = (errno.ESTALE, errno.ETIMEDOUT, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETDOWN, errno.ENETUNREACH, errno.ENOTCONN)
 """Errors of a file system whose server is away. One that is mounted ``soft`` also says EIO, as a damaged disk does."""
 GRACE = 2.0
@@ -119,7 +117,8 @@ class Patience:
         """Let time pass until the next attempt. Raises StorageAwayError when patience is over, here or further in."""
         (pause, most), patience = _manner.get(), limit()
         now = time.monotonic()
-        waited = self._waited = self._waited + max(0.0, min(now - self._since, ATTEMPT_SECONDS))
+        # an attempt counts as no longer wait: a pass may go on for an hour before storage is away again
+        waited = self._waited = self._waited + max(0.0, min(now - self._since, 60.0))
         if error.waited or most <= waited < patience:
             raise error
         if waited >= patience:

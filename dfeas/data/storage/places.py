@@ -24,38 +24,31 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-ROW_BYTES = 64 << 20
-"""Of a dense point as it is stored. A block holds one at least; it is read, cast, surveyed and written, by several threads."""
-MOST_FEATURES = 100_000_000
-"""Of sparse points. A vector of float64 for a product, and one more in a thread beside, are 0.8 GB each."""
-MOST_COLUMNS = 1_000_000
-"""Of text: a line becomes a list of cells, of about 100 bytes each, in each of the threads that parse."""
 CHUNK_BYTES = 1 << 30
 """Of a chunk of zarr or HDF5, which is unpacked as a whole."""
-LABEL_BYTES = 1 << 30
-"""Of all labels, and of the row ends of sparse points: arrays (n,) that are read as a whole. One byte a point is a billion."""
-LABEL_LENGTH = 1000
-"""Characters of a class: its name is in every header and message."""
 
 
 def require_width(m: int, itemsize: int, where: str, sparse: bool = False) -> None:
     """Raise BadInputError for points that are too wide to be read one by one."""
-    if sparse and m > MOST_FEATURES:
+    most_features = 100_000_000  # a vector of float64 for a product, and one more in a thread beside, are 0.8 GB each
+    if sparse and m > most_features:
         raise BadInputError(
-            f"{where}: {m} features, at most {MOST_FEATURES} are taken of sparse points; number them without gaps"
+            f"{where}: {m} features, at most {most_features} are taken of sparse points; number them without gaps"
         )
-    if not sparse and m * itemsize > ROW_BYTES:
+    row_bytes = 64 << 20  # a block holds one at least, which is read, cast, surveyed and written, by several threads
+    if not sparse and m * itemsize > row_bytes:
         raise BadInputError(
-            f"{where}: a point of {m} features takes {format_bytes(m * itemsize)}, at most {format_bytes(ROW_BYTES)} are "
+            f"{where}: a point of {m} features takes {format_bytes(m * itemsize)}, at most {format_bytes(row_bytes)} are "
             "taken; store the points sparse, or fewer features"
         )
 
 
 def require_columns(count: int, where: str) -> None:
     """Raise BadInputError for a line of text of too many cells."""
-    if count > MOST_COLUMNS:
+    most_columns = 1_000_000  # a line becomes a list of cells, of about 100 bytes each, in each thread that parses
+    if count > most_columns:
         raise BadInputError(
-            f"{where}: {count} cells, at most {MOST_COLUMNS} are taken of text; save the points as .npy or svmlight"
+            f"{where}: {count} cells, at most {most_columns} are taken of text; save the points as .npy or svmlight"
         )
 
 
@@ -78,18 +71,20 @@ def require_entries(count: int, itemsize: int, where: str) -> None:
 
 def require_column(size: int, where: str) -> None:
     """Raise BadInputError for an array (n,) of so many bytes that is read as a whole."""
-    if size > LABEL_BYTES:
+    label_bytes = 1 << 30  # a billion points, at one byte each
+    if size > label_bytes:
         raise BadInputError(
             f"{where}: {format_bytes(size)} of labels or row ends, which are read as a whole, at most "
-            f"{format_bytes(LABEL_BYTES)} are taken; store them in a narrower type"
+            f"{format_bytes(label_bytes)} are taken; store them in a narrower type"
         )
 
 
 def require_short(length: int, where: str) -> None:
     """Raise BadInputError for a label of so many characters."""
-    if length > LABEL_LENGTH:
+    label_length = 1000  # the name of a class is in every header and message
+    if length > label_length:
         raise BadInputError(
-            f"{where}: a label of {length} characters, at most {LABEL_LENGTH} are taken; is this the label array?"
+            f"{where}: a label of {length} characters, at most {label_length} are taken; is this the label array?"
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from dfeas.data.storage.files import DAMAGE, refused_by_system
 from dfeas.data.storage.numbers import exact
 from dfeas.data.storage.patience import persist
-from dfeas.data.storage.places import Place, translate_errors_at
 from dfeas.errors import CorruptDataError, DfeasError
 
 if TYPE_CHECKING:
@@ -240,7 +239,7 @@ class SliceReader:
     dtype: np.dtype[Any]
     overlaps: bool = False  # True for arrays in memory
     files: Callable[[int], Sequence[str]] | None = None  # block index -> paths of what it is read from, where there are any
-    place: Place | None = None  # in an object store, whose errors are said as those of dfeas
+    reading: Callable[[], AbstractContextManager[None]] = nullcontext  # in which the array is read
 
     distant = False
 
@@ -249,7 +248,7 @@ class SliceReader:
         first = index * self.block_rows
         where = f"{self.name}: block {index} (from point {first})"
         try:
-            with translate_errors_at(self.place):
+            with self.reading():
                 rows = self.array[first : min(first + self.block_rows, self.n)]
                 if hasattr(rows, "tocsr"):  # of ``csr_chunks``
                     return rows

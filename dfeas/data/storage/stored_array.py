@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import isnan, prod
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import crc32c
 import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.storage.files import COUNT, LOCK, Number, conform, parse_json, put, read_whole
-from dfeas.data.storage.places import Place, names_in
 from dfeas.errors import CorruptDataError, DfeasError
+
+if TYPE_CHECKING:
+    from dfeas.data.storage.places import Place
 
 FILE = MARKER = "zarr.json"
 """Of an array or a group; what a dataset has that is finished."""
@@ -106,7 +109,7 @@ class StoredArray:
     def require_files(self, folder: Path) -> None:
         """Raise CorruptDataError when chunks or shards are missing."""
         there = np.zeros(-(-self.chunks // self.chunks_of_file), np.bool_)
-        for name in names_in(folder):
+        for name in next(os.walk(folder), ("", (), ()))[2]:
             number = name.split(".")[1] if name.startswith("c.") else ""
             if number.isdecimal() and int(number) < len(there) and name == self.file(int(number)):
                 there[int(number)] = True

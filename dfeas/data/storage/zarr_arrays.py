@@ -7,6 +7,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -20,7 +21,7 @@ from dfeas.data.storage.chunks import WRITE_EMPTY, IndexForm, open_folder, read_
 from dfeas.data.storage.files import COUNT, DAMAGE, Number, read_json, refuse_links
 from dfeas.data.storage.layout import default_block_rows
 from dfeas.data.storage.numbers import require_unpacked
-from dfeas.data.storage.places import Place, ask_at, names_in, require_chunks, require_column, zarr_store
+from dfeas.data.storage.places import Place, ask_at, names_in, require_chunks, require_column, translate_errors_at, zarr_store
 from dfeas.data.storage.readers import RowReader, SliceReader
 from dfeas.data.storage.stored_array import FILE
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, absent
@@ -44,7 +45,6 @@ RUNS_CODE = "pickle"
 """The codec of numcodecs that does what a chunk says."""
 MOST_CHUNKS = 1 << 22
 """Of a shard, whose index is read as a whole: 64 MiB."""
-_FAIR_CHUNK = 1 << 20
 
 
 def open_array(path: Place, name: str) -> Any:
@@ -218,7 +218,7 @@ def slice_reader(reader: SliceReader, path: Place, array: Any) -> RowReader:
         return replace(reader, files=files_of(array, reader.block_rows))
     from dfeas.data.storage.object_readers import Ahead
 
-    return Ahead(replace(reader, place=path))
+    return Ahead(replace(reader, reading=partial(translate_errors_at, path)))
 
 
 def files_of(array: Any, block_rows: int) -> Callable[[int], list[str]] | None:
@@ -242,7 +242,7 @@ def rows_of_whole_chunks(array: Any, itemsize: int) -> int:
     n, m = array.shape
     chunk = int(array.chunks[0])
     wanted = default_block_rows(m, itemsize, n)
-    if chunk * m * itemsize >= _FAIR_CHUNK:
+    if chunk * m * itemsize >= 1 << 20:
         wanted = chunk
     return int(min(n, max(chunk, wanted // chunk * chunk)))
 

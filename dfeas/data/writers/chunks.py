@@ -33,8 +33,6 @@ SHARD_BYTES = 10**9
 """Of a shard, where nothing else is asked for."""
 SHARDED_ABOVE = 10 * 10**9
 """Bytes of points from which on they are stored in shards, unless something else is asked for."""
-PAGED = 64
-"""Pages of a chunk from which on it begins with a page of its file: so it can be read past the page cache, into place."""
 CHUNKS = 1 << 16
 """Of a shard, at most: readers hold its index as a whole, and a file has 16 bytes also for a chunk that never comes."""
 PIECE_BYTES = 64 << 20
@@ -42,8 +40,6 @@ PIECE_BYTES = 64 << 20
 SIDE_CHUNKS = 16
 """Of a shard of labels, of norms, or of where sparse rows begin, at most, where points are in none: one alone is small."""
 PART_BYTES = 8 << 20
-PARTS = 4
-"""Parts of an object that are uploaded at the same time."""
 
 
 def shard_bytes(asked: str | int | None) -> int | None:
@@ -128,7 +124,8 @@ class _BegunFile:
 
     def __init__(self, where: Path, folder: Path, chunks: int, size: int) -> None:
         self._where, self._size = where, size
-        self._apart = in_pages(size) if size >= PAGED * PAGE_BYTES else size
+        # a chunk of 64 pages begins with a page of its file: so it can be read past the page cache, into place
+        self._apart = in_pages(size) if size >= 64 * PAGE_BYTES else size
         self._part = folder / f".{uuid.uuid4().hex}.part"
         self._written = np.zeros(chunks, np.bool_)
         self._lock = Lock()
@@ -163,7 +160,7 @@ class _BegunObject:
     def __init__(self, where: ObjectPath, chunks: int) -> None:
         self._where = where
         with translate_errors_at(where):
-            self._file = where.writer(PART_BYTES, PARTS)
+            self._file = where.writer(PART_BYTES, 4)  # parts of an object that are uploaded at the same time
         self._table = np.full((chunks, 2), ABSENT, np.uint64)
         self._end = 0
         self._lock = Lock()

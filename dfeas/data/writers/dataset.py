@@ -44,11 +44,6 @@ def refuse_unusable(summary: Summary, where: str, features: Sequence[str] = ()) 
         raise BadInputError(f"{where}: norms outside {least:g} .. {most:g} (point {shown}); scale the data by a power of two")
 
 
-WRITERS = 2
-IN_FLIGHT = 4
-"""Blocks that may wait to be written."""
-DISTANT_WRITERS = 12
-"""Threads that write to an object store: each waits for its requests most of the time."""
 Progress = Callable[[int, int], None]  # (points done, points in all, as far as is known; the same at the end only)
 Labelled = tuple[Points, NDArray[Any]]
 """Points of a block, and their labels as they are stored."""
@@ -71,7 +66,9 @@ def fill(target: DatasetWriter, block: Callable[[int], Labelled], progress: Prog
 
 def write_blocks(target: DatasetWriter, makers: Iterable[Callable[[], Labelled]], tell: Callable[[int], None]) -> None:
     """Write blocks that the writing threads make; ``tell`` hears how many points are written."""
-    threads, most = (WRITERS, IN_FLIGHT) if isinstance(target.path, Path) else (DISTANT_WRITERS, 2 * DISTANT_WRITERS)
+    distant_writers = 12  # threads that write to an object store: each waits for its requests most of the time
+    # threads, and blocks that may wait to be written
+    threads, most = (2, 4) if isinstance(target.path, Path) else (distant_writers, 2 * distant_writers)
     waiting: deque[Future[None]] = deque()
 
     def wait(given: int, most: int) -> None:

@@ -7,9 +7,6 @@ OUT/X/indptr       (n + 1,)    int64, a chunk for each block
 OUT/offset         (blocks + 1,) int64: where the entries of each block begin
 
 With shards many of these chunks lie in a file, for data and indices the same number.
-
-Where many processes write, each block first lies in a file OUT/pieces/INDEX: data, indices, and where its rows begin, from 0
-on. ``join`` makes the chunks of X of them, again in pieces of work.
 """
 
 from __future__ import annotations
@@ -144,14 +141,14 @@ class SparseWriter(DatasetWriter):
 
 
 PIECES = "pieces"
-JOINED_CHUNKS = 8
-"""Chunks of data, and of indices, that are made in one piece of work, where they are not in shards."""
-JOINED_SHARDS = 8
-"""Shards that are written in one piece of work of where rows begin, likewise."""
 
 
 class SparsePieces(SparseWriter):
-    """Takes blocks in any order, in any process; ``join`` comes before ``finish``."""
+    """Takes blocks in any order, in any process; ``join`` comes before ``finish``.
+
+    Where many processes write, each block first lies in a file OUT/pieces/INDEX: data, indices, and where its rows begin, from
+    0 on. ``join`` makes the chunks of X of them, again in pieces of work.
+    """
 
     def _create_points(self) -> None:
         self._create_entries()
@@ -179,13 +176,15 @@ class SparsePieces(SparseWriter):
         """Make the chunks of X, when all blocks are there."""
         offsets = np.concatenate([[0], np.cumsum(self.written.entries(self.blocks))])
         array = self._arrays[DATA].array
-        total, step = int(offsets[-1]), (array.shard or JOINED_CHUNKS) * array.rows
+        # chunks of data, and of indices, that are made in one piece of work, where they are not in shards
+        total, step = int(offsets[-1]), (array.shard or 8) * array.rows
         pieces: list[Callable[[], None]] = []
         for first in range(0, max(1, total), step):
             stop = min(total, first + step)
             low, high = int(np.searchsorted(offsets, first, "right")) - 1, int(np.searchsorted(offsets, stop))
             pieces.append(partial(self.for_worker().join_entries, low, offsets[low : high + 1], first, stop))
-        step, full = self._shard or JOINED_SHARDS * self._sides, self.n // self.block_rows
+        # shards that are written in one piece of work of where rows begin, likewise
+        step, full = self._shard or 8 * self._sides, self.n // self.block_rows
         rest = full - full % step  # these go with the end of all, which is in their shard
         pieces += [partial(self.for_worker().join_starts, b, offsets[b : b + step + 1]) for b in range(0, rest, step)]
         for _ in pool(operator.call, pieces):

@@ -35,19 +35,10 @@ DISTANCES = ("rbf", "exponential")
 """Functions of a distance."""
 PRODUCTS = ("polynomial", "linear", "cosine")
 """Functions of x'z."""
-MOST_DEGREE = 1_000_000
-DIAGONAL_ROWS = 64
-"""Points at a time whose K(x, x) is asked of a function."""
 FAR = 1000
 """Points are scaled by at most this power of two: then the largest entry is such that its square is a number of float64."""
 TINY = 2.0**-1000
 """More than underflow takes from a value."""
-GONE = 700.0
-"""An exponent of which nothing is left but what underflow takes."""
-FILLED = 1 << 22
-"""Entries of sparse points that are filled up."""
-SOME = 64
-"""Points of whose middle the others are seen."""
 LOST = 2.0**-1070
 """More than underflow takes from a product."""
 DENSE_WORK, DENSE_BYTES = 400, 32 << 20
@@ -74,7 +65,7 @@ class Kernel:
             kernel = cls(str(values["name"]), float(values["gamma"]), int(values["degree"]), float(values["coef0"]), function)
         except (ValueError, TypeError, KeyError, OverflowError) as error:
             raise BadInputError(f"the kernel {text!r} cannot be read: {error}") from None
-        name, polynomial = kernel.name, kernel.name == "polynomial"
+        name, polynomial, most = kernel.name, kernel.name == "polynomial", 1_000_000
         if name == "callable":
             if function is None:
                 raise BadInputError("this was solved with a kernel function of Python, which is needed again: kernel=function")
@@ -83,10 +74,8 @@ class Kernel:
             raise UsageError(f"unknown kernel {name}; expected {expected}, or a function of two blocks of points")
         elif (name in DISTANCES or polynomial) and not 0 < kernel.gamma < np.inf:
             raise UsageError(f"gamma {kernel.gamma:g} of the {name} kernel: expected a number above 0")
-        elif polynomial and not 1 <= kernel.degree <= MOST_DEGREE:
-            raise UsageError(
-                f"degree {kernel.degree} of the polynomial kernel: expected a whole number from 1 to {MOST_DEGREE}"
-            )
+        elif polynomial and not 1 <= kernel.degree <= most:
+            raise UsageError(f"degree {kernel.degree} of the polynomial kernel: expected a whole number from 1 to {most}")
         elif polynomial and not 0 <= kernel.coef0 < np.inf:
             raise UsageError(
                 f"coef0 {kernel.coef0:g} of the polynomial kernel: expected a number of at least 0, or it is no kernel"
@@ -125,7 +114,8 @@ def call_function(function: Function, points: Any, others: Any) -> Floats:
         return tile
 
     def squares(some: Any) -> Floats:
-        pieces = (some[first : first + DIAGONAL_ROWS] for first in range(0, some.shape[0], DIAGONAL_ROWS))
+        diagonal_rows = 64  # points at a time whose K(x, x) is asked of a function
+        pieces = (some[first : first + diagonal_rows] for first in range(0, some.shape[0], diagonal_rows))
         found = np.concatenate([np.diagonal(values(piece, piece)) for piece in pieces])
         if not (found >= 0).all():
             raise BadInputError(f"the kernel function is not positive: K(x, x) = {found.min():g} for some point x")
@@ -189,7 +179,7 @@ def _fill_rows(points: Any, others: Any) -> tuple[Floats, Floats] | None:
     if isinstance(points, np.ndarray):
         return points, others
     both, _ = without_zeros(scipy.sparse.vstack([points, others], format="csr"))
-    if both.shape[0] * both.shape[1] > FILLED:
+    if both.shape[0] * both.shape[1] > 1 << 22:  # entries of sparse points that are filled up
         return None
     filled = np.asarray(both.toarray(), np.float64)
     return filled[: points.shape[0]], filled[points.shape[0] :]
@@ -206,7 +196,7 @@ def _exponentials(rate: float, distance: Floats, off: Floats) -> tuple[Floats, F
     """exp(-t) of a rate times distances that are off by so much at most, the product included, and how far it is off itself."""
     value = np.asarray(np.exp(-rate * distance))
     error = value * (np.expm1(rate * off * UP) + ELEMENTARY + 2 * U) * UP + TINY
-    gone = rate * (distance - off) > GONE  # an exponent above 700 is one, rounding or not, also beyond float64
+    gone = rate * (distance - off) > 700.0  # an exponent above 700 is one, rounding or not, also beyond float64
     return value, np.where(gone, TINY, np.fmin(error, 1.0))
 
 
@@ -228,7 +218,7 @@ def _of_distance(kernel: Kernel, points: Any, others: Any, same: Same | None) ->
     terms = _terms(points, others)
     with np.errstate(over="ignore", invalid="ignore"):
         if isinstance(points, np.ndarray):
-            origin = np.median(others[:: -(-len(others) // SOME)], axis=0)
+            origin = np.median(others[:: -(-len(others) // 64)], axis=0)  # points of whose middle the others are seen
             points, others = points - origin, others - origin
         ours, theirs = Wide(points).squares(), Wide(others).squares()
         square = _products(points, others)

@@ -43,10 +43,6 @@ on what else is checked in the same reads, and so by such a share do margins.
 """
 
 
-ALIKE = 1e-9
-"""Share of the greatest weight that rounding takes, at most."""
-
-
 @dataclass(frozen=True)
 class KernelSums(Looker):
     """Points that certificates weigh, and sums of them."""
@@ -69,7 +65,8 @@ class KernelSums(Looker):
         points, numbers = self.points[rows], np.array(certificate.integers, object)
         near = scale_integers(numbers[:, None])[0][:, 0] * Wide(points).norm()
         weights = certificate.weights / np.abs(certificate.weights).max()
-        if not np.abs(near / np.abs(near).max() - weights).max() < ALIKE:
+        # share of the greatest weight that rounding takes, at most
+        if not np.abs(near / np.abs(near).max() - weights).max() < 1e-9:
             raise CheckFailedError("the weights in whole numbers are others than those in floats")
         digits, exponent = common(points if isinstance(points, np.ndarray) else points.toarray())
         sign = np.where((self.amounts[rows, column] < 0) == (weights < 0), 1, -1).astype(object)
@@ -168,14 +165,6 @@ def prove_scores(
     return np.asarray(shown), (plain[rows], error[rows])
 
 
-ENTRIES = 40_000_000
-"""Entries of the points of all certificates that are checked in one read."""
-MONOMIALS = 100_000
-"""Of all points of a support, at most."""
-SHARP_GORDAN = 1e-6
-"""The same for the length of a sum that is to be small, which depends on nothing else."""
-
-
 @dataclass
 class SupportTally:
     """Of some blocks, points and stored labels of a support."""
@@ -238,7 +227,8 @@ class Kernels(Checker):
 
     def look(self, data: Data, certificates: Sequence[Certificate]) -> Callable[[Block], SupportTally]:
         width = data.m if data.entries is None else data.entries.count / data.n + 1
-        if len(certificates) > 1 and sum(len(each.support) for each in certificates) * width > ENTRIES:
+        # entries of the points of all certificates that are checked in one read
+        if len(certificates) > 1 and sum(len(each.support) for each in certificates) * width > 40_000_000:
             raise CheckFailedError("more points than are looked at together")
         support = _union(certificates)
 
@@ -312,7 +302,8 @@ def _conclude_weights(expansion: KernelSums, certificate: Certificate, n: int) -
         text = "K(x, x) = 0 for a point of the support: no score of it is positive"
         return Check("infeasible", "exact", -1.0, 0.0, n, 0, text)
     weight = float(certificate.weights.sum()) * (1 - gamma(len(certificate.weights) + 1))
-    upper = float(lengths(expansion, *of_itself(expansion), SHARP_GORDAN)[0]) / weight * UP
+    # the length of a sum that is to be small depends on nothing else: sharper than SHARP
+    upper = float(lengths(expansion, *of_itself(expansion), 1e-6)[0]) / weight * UP
     count = len(certificate.support)
     if upper <= NEARLY and balances(expansion):
         text = f"some weights on {count} points make their sum in the kernel's space exactly zero: no function separates them"
@@ -328,7 +319,7 @@ def balances(expansion: KernelSums) -> bool:
     kernel, amounts, points = expansion.kernel, expansion.amounts[:, 0], expansion.points
     degree, ones = kernel.degree, int(kernel.coef0 > 0)
     count = len(amounts) * math.comb(points.shape[1] + ones + degree - 1, degree)
-    if kernel.name != "polynomial" or count > MONOMIALS:
+    if kernel.name != "polynomial" or count > 100_000:  # monomials of all points of a support
         return False
     from dfeas.verify.balance import balance, most_bits  # which loads FLINT
 
