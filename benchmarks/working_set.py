@@ -24,9 +24,9 @@ import numpy as np
 
 from dfeas.data.generate.points import Instance, generate
 from dfeas.linalg.blas import one_thread
-from dfeas.linalg.rounds import Round
-from dfeas.linalg.separate import FIRST_C, fast, solve
-from dfeas.linalg.sparse_columns import column_matrix
+from dfeas.linalg.separation.rounds import Round
+from dfeas.linalg.separation.solver import FIRST_C, fast, solve
+from dfeas.linalg.separation.sparse_columns import column_matrix
 
 RUNS = [  # name, instance, options of solve, most reads, most seconds (None: five plain reads and 20 s)
     ("halfspace 100 x 500,000", Instance("halfspace", 100, 500_000), [], 2.2, 0.65),

@@ -40,7 +40,7 @@ import scipy  # loads its parts when they are used: every command would wait for
 from dfeas.data.source import Transform
 from dfeas.errors import UsageError
 from dfeas.linalg.points import Floats
-from dfeas.linalg.sparse_columns import column_matrix
+from dfeas.linalg.separation.sparse_columns import column_matrix
 from dfeas.methods.protocol import Sparse
 from dfeas.passes.block import Columns
 from dfeas.passes.select import Select, sample

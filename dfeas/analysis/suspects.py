@@ -30,12 +30,12 @@ from dfeas.errors import BadInputError, UsageError
 from dfeas.geometry.protocol import facts_of
 from dfeas.geometry.registry import require_points
 from dfeas.linalg.blas import one_thread
-from dfeas.linalg.newton import Newton
 from dfeas.linalg.points import Floats, Indices
-from dfeas.linalg.rounds import ENOUGH, lowest
-from dfeas.linalg.separate import CONFLICT, ROUGH, SEPARATED, solve
-from dfeas.linalg.sparse_columns import column_matrix
-from dfeas.methods.batches import FILL, FROM_EACH, SAMPLE_LEAST, capacity, solver_room
+from dfeas.linalg.separation.newton import Newton
+from dfeas.linalg.separation.rounds import ENOUGH, lowest
+from dfeas.linalg.separation.solver import CONFLICT, ROUGH, SEPARATED, solve
+from dfeas.linalg.separation.sparse_columns import column_matrix
+from dfeas.methods.working_set.batches import FILL, FROM_EACH, SAMPLE_LEAST, capacity, solver_room
 from dfeas.passes.block import Columns
 from dfeas.passes.protocol import Partial
 from dfeas.passes.select import Select, sample

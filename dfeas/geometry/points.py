@@ -16,9 +16,9 @@ from dfeas.errors import BadInputError, enough
 from dfeas.geometry.protocol import Geometry, Load, LoadCost, Mend, Rule, Seconds, Trained, least_seconds
 from dfeas.linalg.csr import csr
 from dfeas.linalg.points import Floats, Points, row_slice
-from dfeas.methods import batches
 from dfeas.methods.protocol import AnyMethod, Facts, weights_at_once
 from dfeas.methods.registry import METHODS
+from dfeas.methods.working_set import batches
 from dfeas.passes.block import Block
 from dfeas.passes.vectors import POINT_BYTES
 

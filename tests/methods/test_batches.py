@@ -14,10 +14,10 @@ from dfeas.data.generate.points import Instance
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.engine.local import LocalEngine
-from dfeas.methods import batches
-from dfeas.methods.batches import BAND, FILL, FULL_MET, GROWTH, MET, SAMPLE, TAKEN, held_columns, schedule
 from dfeas.methods.protocol import Facts
-from dfeas.methods.working_set import PointWorkingSet
+from dfeas.methods.working_set import batches
+from dfeas.methods.working_set.batches import BAND, FILL, FULL_MET, GROWTH, MET, SAMPLE, TAKEN, held_columns, schedule
+from dfeas.methods.working_set.method import PointWorkingSet
 from dfeas.passes.protocol import Partial
 from dfeas.passes.select import Select
 from tests.conformance.methods import copied

@@ -19,12 +19,12 @@ from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.engine.local import LocalEngine
 from dfeas.geometry.points import prefer_method
-from dfeas.methods import batches
-from dfeas.methods.batches import LEAD, passes_ahead, solver_room
 from dfeas.methods.mirror_prox_one_pass import OnePassMirrorProx
 from dfeas.methods.protocol import Facts, LedState, RideAlong, Sparse
 from dfeas.methods.smooth_perceptron import SmoothPerceptron
-from dfeas.methods.working_set import FEWER, PointWorkingSet
+from dfeas.methods.working_set import batches
+from dfeas.methods.working_set.batches import LEAD, passes_ahead, solver_room
+from dfeas.methods.working_set.method import FEWER, PointWorkingSet
 from dfeas.passes.protocol import Partial, Together
 from dfeas.passes.select import Select
 from tests.conformance.methods import copied
@@ -454,7 +454,7 @@ def test_a_leader_separates_wide_points_or_hands_over(
     arrays: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, wrong: bool
 ) -> None:
     """Points of many features come into memory only when a few passes of another method did not separate them."""
-    monkeypatch.setattr("dfeas.methods.batches.BASIS_BYTES", 100_000)
+    monkeypatch.setattr("dfeas.methods.working_set.batches.BASIS_BYTES", 100_000)
     X, labels = arrays("planted", 300, 60, margin=0.05)
     if wrong:
         X, labels = np.vstack([X, X[:1]]), np.append(labels, -labels[0])

@@ -22,10 +22,10 @@ from dfeas.engine.memory import cache_bytes, held_bytes, require, thread_bytes
 from dfeas.errors import UsageError, enough
 from dfeas.geometry.points import PointSpace, prefer_method
 from dfeas.geometry.protocol import Load
-from dfeas.methods.batches import LEAST_ROOM, basis_bytes, capacity, passes_ahead, solver_room
 from dfeas.methods.mixture import most_softmaxes
 from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import METHODS
+from dfeas.methods.working_set.batches import LEAST_ROOM, basis_bytes, capacity, passes_ahead, solver_room
 from dfeas.passes.select import Select
 from dfeas.passes.survey import Survey
 from dfeas.problem import Goal, Problem

@@ -15,7 +15,7 @@ from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import CheckFailedError
-from dfeas.linalg import columns as sparse_columns
+from dfeas.linalg.separation import columns as sparse_columns
 from dfeas.verify.blocks import crc
 from dfeas.verify.certificate import Certificate, load
 from dfeas.verify.core import check

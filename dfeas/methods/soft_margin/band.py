@@ -33,8 +33,8 @@ import scipy  # loads its parts when they are used: every command would wait for
 from numpy.typing import NDArray
 
 from dfeas.linalg.blas import cut_evenly, one_thread, side_by_side
-from dfeas.linalg.newton import conjugate_gradients
 from dfeas.linalg.points import Floats, Indices, Tile, combine_rows, is_dense, moments, norms, products, tile, times_rows
+from dfeas.linalg.separation.newton import conjugate_gradients
 from dfeas.passes.block import Columns
 
 DIRECT = 4000

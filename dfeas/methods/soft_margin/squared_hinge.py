@@ -23,8 +23,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dfeas.linalg.newton import line_search
 from dfeas.linalg.points import Floats, is_dense
+from dfeas.linalg.separation.newton import line_search
 from dfeas.methods.protocol import Facts
 from dfeas.methods.soft_margin.band import SignedRows, positive_solve
 from dfeas.methods.soft_margin.problem import (

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from dfeas.linalg.basic import solve_triangular
 from dfeas.linalg.blas import one_thread
-from dfeas.linalg.columns import ColumnMatrix, FewColumns
 from dfeas.linalg.points import Floats, Indices
+from dfeas.linalg.separation.columns import ColumnMatrix, FewColumns
 
 MOST_BYTES = 64 << 20
 """Of the columns in other coordinates, in float64."""

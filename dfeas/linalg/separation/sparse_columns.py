@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from dfeas.linalg import csr
 from dfeas.linalg.blas import cut_evenly, side_by_side
-from dfeas.linalg.columns import BASIS_BYTES, GROUPS, WORTH, ColumnMatrix
 from dfeas.linalg.csr import csr_array
 from dfeas.linalg.points import Floats, Indices, Points, is_dense
+from dfeas.linalg.separation.columns import BASIS_BYTES, GROUPS, WORTH, ColumnMatrix
 
 DIRECT_SPARSE = 1200
 """Largest system that is factorised: conjugate gradients are faster on sparse columns from there on."""

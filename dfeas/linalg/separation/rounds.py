@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dfeas.linalg.columns import ColumnMatrix, multiply_out
-from dfeas.linalg.newton import Newton
 from dfeas.linalg.points import Floats, Indices
+from dfeas.linalg.separation.columns import ColumnMatrix, multiply_out
+from dfeas.linalg.separation.newton import Newton
 
 ENOUGH = 0.3
 """Scores above this (1 would be outside of the soft margin) are good enough for a separator."""

@@ -1,14 +1,4 @@
-"""Separate columns in memory: a separator with its margin, or weights on few columns that sum to zero.
-
-Method: finite Newton for growing C, stopped as soon as every score exceeds 0.3. Very many columns are not solved at once: some
-are, all are scored by one product, the lowest join, and it goes on from where it stands until none is wrong (cutting planes in
-memory; ``Round``). Where that does not end, because the margin is tiny, there is none, or the widest margin is wanted, the
-same is done in float64 on a subset that grows by the columns which its separator has wrong, as the passes do with the data: its
-active columns fit a dense factorisation, and a subset in conflict is a conflict of all. Where any separator will do, that is
-in coordinates in which the columns reach as far in all directions (``rescaling``). Soft margins with C -> infinity meet
-either a separator (every xi below 1) or, as A x = w / (C sum(xi)), weights x = xi / sum(xi) with |Ax| -> 0, which are polished
-to a basic solution.
-"""
+"""The two stages of a separation: in the precision of the points, and in float64 as far as that tells."""
 
 from __future__ import annotations
 
@@ -16,13 +6,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dfeas.linalg.basic import DEAR, SMALL, among_heavy, basic, conflict, find_conflict, independent, solve_gram
+from dfeas.linalg.basic import basic, independent
 from dfeas.linalg.blas import one_thread
-from dfeas.linalg.columns import BASIS_BYTES, ColumnMatrix, multiply_out
-from dfeas.linalg.newton import Newton
 from dfeas.linalg.points import Floats, Indices
-from dfeas.linalg.rescaling import RescaledColumns
-from dfeas.linalg.rounds import ENOUGH, FIRST, Round, lowest
+from dfeas.linalg.separation.columns import BASIS_BYTES, ColumnMatrix, multiply_out
+from dfeas.linalg.separation.conflict import DEAR, SMALL, among_heavy, conflict, find_conflict, solve_gram
+from dfeas.linalg.separation.newton import Newton
+from dfeas.linalg.separation.rescaling import RescaledColumns
+from dfeas.linalg.separation.rounds import ENOUGH, FIRST, Round, lowest
 
 SEPARATED, CONFLICT, UNRESOLVED = "separated", "conflict", "unresolved"
 

@@ -20,8 +20,8 @@ import scipy  # loads its parts when they are used: every command would wait for
 
 from dfeas.linalg.basic import LOADING, solve_triangular
 from dfeas.linalg.blas import beat, one_thread
-from dfeas.linalg.columns import ColumnMatrix
 from dfeas.linalg.points import Floats, Indices
+from dfeas.linalg.separation.columns import ColumnMatrix
 
 RESOLVED = 1e-13
 """A Cholesky factor is used while (1/C) / trace is above this."""

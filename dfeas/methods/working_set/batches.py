@@ -30,8 +30,8 @@ from math import ceil, isqrt, log
 import numpy as np
 
 from dfeas.errors import enough
-from dfeas.linalg.columns import BASIS_BYTES
-from dfeas.linalg.sparse_columns import DIRECT_SPARSE
+from dfeas.linalg.separation.columns import BASIS_BYTES
+from dfeas.linalg.separation.sparse_columns import DIRECT_SPARSE
 from dfeas.methods.protocol import Facts
 from dfeas.passes.protocol import Blocks, Partial
 from dfeas.passes.select import sample, shuffle_others

@@ -25,12 +25,12 @@ from typing import Any
 import numpy as np
 
 from dfeas.linalg.points import Floats
-from dfeas.linalg.separate import CONFLICT, FIRST_C, SEPARATED, Solution
-from dfeas.methods.batches import Schedule, passes_ahead, schedule
+from dfeas.linalg.separation.solver import CONFLICT, FIRST_C, SEPARATED, Solution
 from dfeas.methods.mirror_prox_one_pass import OnePassMirrorProx
 from dfeas.methods.protocol import Evidence, Facts, Led, RideAlong, Start, Traits, Wrapping
 from dfeas.methods.smooth_perceptron import SmoothPerceptron
-from dfeas.methods.working_set import PointWorkingSet, PointWorkingSetState
+from dfeas.methods.working_set.batches import Schedule, passes_ahead, schedule
+from dfeas.methods.working_set.method import PointWorkingSet, PointWorkingSetState
 from dfeas.passes.block import Columns
 from dfeas.passes.protocol import Partial, Together
 from dfeas.passes.select import Named, Select, Selection

@@ -1,59 +1,21 @@
-"""Working set: columns in memory answer the question, passes only look for what they miss.
-
-Reference: own; the soft margin of Mangasarian 2002 in memory, cutting planes over the data; von Neumann's bound below.
-
-    W <- a random sample of about sqrt(m n) columns, or fewer and then batches of blocks  (``batches``: a share of a pass)
-    repeat
-      separate W: a separator w, or a conflict among W (then stop: it is one of all columns)
-      one pass with w: low and violations of all points, and columns for W: the first time the lowest-scoring ones, five times
-        the sample, violated or not; later every column that scores below half of the least score on W, or among its 5 m lowest
-      none violated -> w separates                                        (else W <- W + taken)
-
-Taking far more than what is violated on the first pass is what makes nine passes two: a sample of s columns leaves about
-m n / s violated, and their neighbours decide the next round.
-
-Guarantee, while memory holds W: every pass adds a column, and none is dropped, but once, for a conflict of few; so it ends.
-When W reaches ``cap`` columns the lowest-scoring of W and of what is taken are kept, half of them new at most, and passes ask
-one of two y:
-
-    the separator of W, as long as each has at most ``FEWER`` times as many points wrong as any before;
-    else, once, y = z = Ax of the best weights x until then.
-
-If in a pass with z some column has a_j'z <= 0, the lowest has, and the segment from z to it has a point z' with
-
-    1 / |z'|^2 >= 1 / |z|^2 + 1.
-
-The next x is at least as good, and no other pass makes it worse. So |Ax| <= 1 / sqrt(t) after t passes with z (von Neumann's
-bound; Ramdas and Pena 2014, Algorithm 5), and of those since W is full at most t + 1 and log n / -log FEWER are others: a run
-ends within 2 / rho^2 and these when the margin rho is positive, and within 2 / eps^2 when |Ax| <= eps is asked. x has at most
-``cap`` weights and one for each pass with z, and W needs none of its columns. With 4 (m + 1) columns or more, without batches,
-no run took over 11 passes, of m = 50 .. 1000, separable or not, dense or sparse; z was asked for 12 times in 630 of them.
-
-Where memory has no room for systems of m x m beside W, it is separated by conjugate gradients; or the columns that
-weigh then are brought to a basis, once: its proof takes more memory than that.
-
-Evidence: both ends of the bracket over all data: low of every pass, and |Ax| of the weights on W, which are sparse. ``hopeful``
-while W has a separator, and for ``PATIENCE`` passes once columns are dropped: a small |Ax| is then no reason to stop, for a
-separator of all may be near.
-Where W would have all columns and they are too wide for a basis, mirror prox leads for ``LEAD`` passes: it keeps nothing, and
-on 20,000 x 20,000 it separated before W was in memory.
-``WorkingSet`` is what those of points, kernels and cones share: each has a solver in memory, and says what a pass looks for.
-"""
+"""The working set of points: what is asked, what joins W, and what is dropped; the algorithm is on the first page."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from math import log
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from dfeas.linalg.columns import ColumnMatrix
 from dfeas.linalg.points import Floats, Indices
-from dfeas.linalg.separate import CONFLICT, SEPARATED, Solution, solve
-from dfeas.linalg.sparse_columns import column_matrix
-from dfeas.methods.batches import (
+from dfeas.linalg.separation.columns import ColumnMatrix
+from dfeas.linalg.separation.solver import CONFLICT, SEPARATED, Solution, solve
+from dfeas.linalg.separation.sparse_columns import column_matrix
+from dfeas.methods.protocol import Bracket, Evidence, Facts, MethodCost, Sparse, Traits
+from dfeas.methods.working_set import SLACK, WorkingSet, WorkingSetState
+from dfeas.methods.working_set.batches import (
     Schedule,
     capacity,
     column_bytes,
@@ -65,7 +27,6 @@ from dfeas.methods.batches import (
     schedule,
     solver_room,
 )
-from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, MethodCost, S, Sparse, Traits
 from dfeas.passes.block import Columns
 from dfeas.passes.protocol import Blocks, Partial
 from dfeas.passes.select import Select, Selection
@@ -76,8 +37,6 @@ DROPPING_PASSES = 3
 """More passes when memory holds less than half of the columns it wants: halfspace 400 x 50,000 with 24 MiB, three seeds."""
 CLOSEST = 1e-6
 """Nearest to the widest margin that is tried when the checker refuses separators."""
-SLACK = 0.01
-"""|Ax| is brought so far below eps that rounding leaves it there."""
 WRONG = 8
 """Columns outside of the sample that a conflict is looked for with: wrong labels score far below what a sample misses."""
 LIKE = 0.5
@@ -94,51 +53,6 @@ LEFT, LEFT_BYTES = 20, 16 << 20
 """Columns per feature, nearest to the separator, that a run leaves, and their bytes at most."""
 FEWER = 0.9
 """Share of the fewest wrong points until then that a separator may have wrong, so that the next one is asked, and not z."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkingSetState:
-    """W, and what passes with its y have told."""
-
-    facts: Facts
-    cap: int  # columns that W may hold
-    columns: Any = None  # W; None before the sample
-    full: int = 0  # passes over all data
-    best: Sparse | None = None  # x with |Ax| = bracket.upper
-    bracket: Bracket = field(default_factory=Bracket)
-    violated: int | None = None  # by the y that was last asked
-    steps: int = 0  # of the solver in memory
-    stalled: str = ""
-
-
-class WorkingSet(Method[S], Protocol[S]):
-    """A solver in memory separates W, and a pass with its y says what W misses."""
-
-    def take_sample(self, state: S, answer: Any) -> Any:
-        return answer
-
-    def solve_columns(self, state: S) -> S:
-        """With the y of W that is asked next, and with its x where |Ax| is less than before."""
-
-    def update_bracket(self, state: S, answer: Any) -> tuple[Bracket, int]:
-        """The bracket after a pass with y, and the points on its wrong side."""
-
-    def grow(self, state: S, answer: Any, before: Bracket) -> S:
-        """With what W missed, and solved; or stalled. ``before`` is the bracket before this pass."""
-
-    def hopeful(self, state: S) -> bool:
-        """Whether a separator is expected, however small |Ax| is."""
-
-    def tell(self, state: Any, answer: Any) -> Any:
-        if state.columns is None:
-            return self.solve_columns(replace(state, columns=self.take_sample(state, answer)))
-        bracket, violated = self.update_bracket(state, answer)
-        after = replace(state, full=state.full + 1, bracket=bracket, violated=violated)
-        return self.grow(after, answer, state.bracket)
-
-    def evidence(self, state: Any) -> Evidence:
-        best = None if state.best is None else lambda: state.best
-        return Evidence(state.bracket, best, state.steps, state.violated, state.stalled, hopeful=self.hopeful(state))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
