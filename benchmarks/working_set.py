@@ -24,8 +24,9 @@ import numpy as np
 
 from dfeas.data.generate.points import Instance, generate
 from dfeas.linalg.blas import one_thread
+from dfeas.linalg.separation import AT
 from dfeas.linalg.separation.rounds import Round
-from dfeas.linalg.separation.solver import FIRST_C, fast, solve
+from dfeas.linalg.separation.solver import fast, solve
 from dfeas.linalg.separation.sparse_columns import column_matrix
 
 RUNS = [  # name, instance, options of solve, most reads, most seconds (None: five plain reads and 20 s)
@@ -129,7 +130,7 @@ def rounds(scale: float) -> None:
         matrix = column_matrix(points, np.ones(len(points)))
         began = time.process_time()
         with one_thread(of_scipy=True):
-            whole = fast(matrix, Round(matrix, np.zeros(m), at_once=True), FIRST_C)
+            whole = fast(matrix, Round(matrix, np.zeros(m), at_once=True), AT.first_c)
         middle = time.process_time()
         some = solve(matrix)
         once, parted = middle - began, time.process_time() - middle

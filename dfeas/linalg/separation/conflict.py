@@ -10,24 +10,13 @@ import scipy  # loads its parts when they are used: every command would wait for
 from dfeas.linalg.basic import DEPENDENT, basic, independent, rank, solve_triangular
 from dfeas.linalg.blas import one_thread
 from dfeas.linalg.points import Floats, Indices
+from dfeas.linalg.separation import AT
 from dfeas.linalg.separation.columns import ColumnMatrix
 
-AGAIN = 100.0
-"""How many times less |Ax| is until a conflict is looked for once more."""
-CLOSE = 1e-9
-"""|Ax| below which a conflict is looked for where that is dear: near less exact weights a basis often has a negative one."""
-DEAR = 1e9
-"""Flops of a factorisation, of which few are made."""
-SMALL = 3e-6
-"""|Ax| below which columns are looked at in float64, if at all: the margin is tiny, or there is none."""
-VANISHED = 2e-15
-"""|sum_j x_j b_j| of unit columns b_j, sum(x) = 1, that is rounding of float64 and nothing else."""
 NEGLIGIBLE = (1e-5, 1e-7, 1e-9, 1e-11, 0.0)
 """Weights below such a share of the largest are taken for zero, if the others alone make a conflict."""
-HEAVY, FEW = (0.5, 0.1, 0.03, 0.01, 1e-3), 64
-"""Shares of the largest weight above which a conflict is looked for, and so many columns of which it may always be."""
-ROUNDING = 1e-14
-"""Weights below this share of the largest are rounding of zero."""
+HEAVY = (0.5, 0.1, 0.03, 0.01, 1e-3)
+"""Shares of the largest weight above which a conflict is looked for."""
 
 
 def conflict(matrix: ColumnMatrix, x: Floats) -> tuple[Indices, Floats] | None:
@@ -69,9 +58,9 @@ def among_heavy(matrix: ColumnMatrix, x: Floats, products: int = 0) -> tuple[Ind
     multiplications, a product takes c d. Only where there are more features than a few: some columns all but agree by chance
     otherwise, and more of them make a better conflict.
     """
-    tried, most = 0, max(FEW, isqrt(products * matrix.shape[0]))
+    tried, most = 0, max(AT.few, isqrt(products * matrix.shape[0]))
     best = None
-    for share in HEAVY if matrix.shape[1] > FEW else ():
+    for share in HEAVY if matrix.shape[1] > AT.few else ():
         rows = np.flatnonzero(x > share * x.max())
         if len(rows) > most or not matrix.has_room(rows):
             break
@@ -97,8 +86,8 @@ def find_conflict(matrix: ColumnMatrix, slack: Floats, tried: float, dear: bool)
     if heavy is not None and heavy[2]:
         return heavy[:2], tried
     upper = float(np.linalg.norm(matrix.combine(x)))
-    small = CLOSE if int((slack > 0).sum()) * matrix.shape[1] ** 2 > DEAR else SMALL
-    return (conflict(matrix, x), upper) if dear or upper < min(small, tried / AGAIN) else (None, tried)
+    small = AT.close if int((slack > 0).sum()) * matrix.shape[1] ** 2 > AT.dear else AT.small
+    return (conflict(matrix, x), upper) if dear or upper < min(small, tried / AT.again) else (None, tried)
 
 
 def solve_gram(columns: Floats, dependent: float = DEPENDENT) -> Floats | None:
@@ -165,8 +154,8 @@ def _refine(columns: Floats, x: Floats) -> Floats | None:
         x[order[:r]] += scipy.linalg.solve_triangular(factor[:r, :r], rest, check_finite=False)
     if not np.isfinite(x).all() or x.min() < -1e-11 * abs(x).max():
         return None
-    x = np.where(x > ROUNDING * x.max(), x, 0.0)
+    x = np.where(x > 1e-14 * x.max(), x, 0.0)  # what is less is rounding of zero
     total = float(x.sum())
-    if not total > 0.5 or float(np.linalg.norm(x @ columns)) > VANISHED * total:
+    if not total > 0.5 or float(np.linalg.norm(x @ columns)) > AT.vanished * total:
         return None
     return np.asarray(x / total)

@@ -14,7 +14,7 @@ from dfeas.linalg.separation.columns import ColumnMatrix
 from dfeas.linalg.separation.solver import CONFLICT, SEPARATED, Solution, solve
 from dfeas.linalg.separation.sparse_columns import column_matrix
 from dfeas.methods.protocol import Bracket, Evidence, Facts, MethodCost, Sparse, Traits
-from dfeas.methods.working_set import SLACK, WorkingSet, WorkingSetState
+from dfeas.methods.working_set import AT, WorkingSet, WorkingSetState
 from dfeas.methods.working_set.batches import (
     Schedule,
     capacity,
@@ -30,29 +30,6 @@ from dfeas.methods.working_set.batches import (
 from dfeas.passes.block import Columns
 from dfeas.passes.protocol import Blocks, Partial
 from dfeas.passes.select import Select, Selection
-
-FULL_PASSES = 2
-"""Passes over all data that it usually takes: benchmarks/working_set.py."""
-DROPPING_PASSES = 3
-"""More passes when memory holds less than half of the columns it wants: halfspace 400 x 50,000 with 24 MiB, three seeds."""
-CLOSEST = 1e-6
-"""Nearest to the widest margin that is tried when the checker refuses separators."""
-WRONG = 8
-"""Columns outside of the sample that a conflict is looked for with: wrong labels score far below what a sample misses."""
-LIKE = 0.5
-"""Share of the median score of a sample that a wrong label is beyond the hyperplane, at least, to be taken for one."""
-NEAREST = 5
-"""Lowest columns of W per feature, below the last of which all are wanted: 3 passes of all data for each of 16 seeds of 20,000
-points at 1e-10 from a plane, of 40 or 60 features; 3 to 5 passes with 3 of them, and of six seeds 4 to 10 with none.
-"""
-PATIENCE = 100
-"""Passes with dropped columns after which a separator is expected no more."""
-CAPPED_TOLERANCE = 0.5
-"""How near to the best margin of W a separator must be when columns have been dropped and a wide one is wanted."""
-LEFT, LEFT_BYTES = 20, 16 << 20
-"""Columns per feature, nearest to the separator, that a run leaves, and their bytes at most."""
-FEWER = 0.9
-"""Share of the fewest wrong points until then that a separator may have wrong, so that the next one is asked, and not z."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +110,7 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
         if not separated and margin > 0 and columns is not None:
             # another pass is dearer than some more columns
             score = column_matrix(columns.points, columns.scale).scores(state.solution.y, np.inf)
-            few = min(NEAREST * state.facts.m, len(score) - 1)
+            few = min(AT.nearest * state.facts.m, len(score) - 1)
             return max(0.5 * margin, float(np.partition(score, few)[few]))
         return max(0.0, (2.0 if separated else 0.5) * margin)
 
@@ -152,7 +129,7 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
             if first:
                 return state
             # the checker has refused the separator: the next one is nearer to the widest margin
-            closeness = 0.1 if closeness is None else max(CLOSEST, closeness / 10)
+            closeness = 0.1 if closeness is None else max(AT.closest, closeness / 10)
         known = np.isin(columns.index, answer.index)
         fresh = len(answer.index) - int(known.sum())
         full = state.dropped or len(columns) + fresh > state.cap
@@ -185,7 +162,7 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
         columns = state.columns
         assert columns is not None
         matrix = column_matrix(columns.points, columns.scale, solver_room(state.facts))
-        solution = solve(matrix, state.solution, eps=(1 - SLACK) * state.facts.eps)
+        solution = solve(matrix, state.solution, eps=(1 - AT.slack) * state.facts.eps)
         if spread and state.solution is not None and not state.refused and self._is_spread(state, columns, solution):
             near = self._find_near_conflict(state, [(columns, matrix.scores(state.solution.y, 0.0))])
             if near is not None:
@@ -207,7 +184,7 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
         if before.outcome != SEPARATED or state.dropped or state.refused or drawn >= len(columns) + len(answer.score):
             return []
         score = column_matrix(columns.points, columns.scale).scores(before.y, 0.0)
-        if answer.low >= -LIKE * np.median(score[:drawn]):
+        if answer.low >= -AT.like * np.median(score[:drawn]):
             return []
         others = np.where(np.isin(answer.index, columns.index), np.inf, answer.score)
         edges = np.cumsum([len(piece) for piece in answer.pieces])[:-1]
@@ -216,7 +193,7 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
     def _is_spread(self, state: PointWorkingSetState, columns: Columns, solution: Solution) -> bool:
         """Whether a conflict lies in more blocks than those of the sample, which have many columns, and few others."""
         blocks = np.unique(columns.index[solution.rows] * state.facts.blocks // state.facts.n)
-        return solution.outcome == CONFLICT and len(blocks) > len(self._schedule(state).sample.blocks) + WRONG
+        return solution.outcome == CONFLICT and len(blocks) > len(self._schedule(state).sample.blocks) + AT.wrong
 
     def _find_near_conflict(
         self, state: PointWorkingSetState, parts: list[tuple[Columns, Floats]]
@@ -228,7 +205,7 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
         facts, blocks = state.facts, self._schedule(state).sample.blocks
         scores = np.concatenate([score for _, score in parts])
         chosen = np.concatenate([np.isin(part.index * facts.blocks // facts.n, blocks) for part, _ in parts])
-        chosen[np.argsort(scores, kind="stable")[:WRONG]] = True
+        chosen[np.argsort(scores, kind="stable")[: AT.wrong]] = True
         each = np.split(chosen & (scores < np.inf), np.cumsum([len(part) for part, _ in parts])[:-1])
         columns = Columns.pick(
             [(part, np.flatnonzero(mine)) for (part, _), mine in zip(parts, each, strict=True) if mine.any()]
@@ -247,11 +224,11 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
         columns = _keep_lowest(state.columns, answer, _direction(state), state.cap)
         answer.pieces.clear()
         wider = state.facts.tolerance is not None or state.bracket.lower > 0
-        closeness = min(CAPPED_TOLERANCE, state.closeness or 1.0) if wider else None
+        closeness = min(AT.capped_tolerance, state.closeness or 1.0) if wider else None
         state = replace(state, columns=columns, closeness=closeness, dropped=True)
         if state.falls_back:
             return replace(self.solve_columns(_approach(state, answer)), falls_back=wider)
-        helped = answer.violated <= FEWER * state.fewest
+        helped = answer.violated <= AT.fewer * state.fewest
         after = self.solve_columns(replace(state, fewest=min(state.fewest, answer.violated)))
         return replace(after, falls_back=wider or not helped)
 
@@ -260,14 +237,14 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
 
     def bound(self, facts: Facts, margin: float) -> float:
         """One for each point while memory holds them all, otherwise as above: a sample, those until W is full, and others."""
-        cap, fewer = capacity(facts), log(facts.n) / -log(FEWER)
+        cap, fewer = capacity(facts), log(facts.n) / -log(AT.fewer)
         return facts.n + 1.0 if cap >= facts.n else cap + 2 + fewer + 2 / margin**2
 
     def passes(self, facts: Facts, margin: float, share: float) -> float:
         """Those over all data, with the share of it that is met before; more while columns are dropped."""
         plan = schedule(facts, capacity(facts), 0)
-        passes = 2.0 if plan.count == facts.n else FULL_PASSES + plan.share(facts.blocks)
-        return passes + DROPPING_PASSES if fits(facts) and drops(facts) else passes
+        passes = 2.0 if plan.count == facts.n else AT.full_passes + plan.share(facts.blocks)
+        return passes + AT.dropping_passes if fits(facts) and drops(facts) else passes
 
     def cost(self, facts: Facts) -> MethodCost:
         remark = "fewer passes with more memory: columns will be dropped" if fits(facts) and drops(facts) else ""
@@ -275,7 +252,7 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
 
     def hopeful(self, state: PointWorkingSetState) -> bool:
         separated = state.solution is not None and state.solution.outcome == SEPARATED
-        return separated and (not state.dropped or state.full < PATIENCE)
+        return separated and (not state.dropped or state.full < AT.patience)
 
 
 def _note_solution(state: PointWorkingSetState, matrix: ColumnMatrix, solution: Solution) -> PointWorkingSetState:
@@ -308,7 +285,7 @@ def _direction(state: PointWorkingSetState) -> Floats:
 def _find_nearest(state: PointWorkingSetState) -> Columns | None:
     """The columns of W nearest to the separator; None where there is none, or room for so few that they tell nothing."""
     columns, y = state.columns, state.bracket.y
-    count = min(LEFT * state.facts.m, LEFT_BYTES // column_bytes(state.facts))
+    count = min(AT.left * state.facts.m, AT.left_bytes // column_bytes(state.facts))
     if columns is None or not isinstance(y, np.ndarray) or count < 2 * state.facts.m:
         return None
     score = column_matrix(columns.points, columns.scale).scores(y, np.inf)
