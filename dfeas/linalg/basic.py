@@ -16,18 +16,12 @@ DEPENDENT = 1e-10
 """What is below this share of the largest is zero, in a triangular factor and among singular values."""
 BATCH = (32, 128)
 """Further columns that are taken up at a time: as many as there are features, within; half of them where they are many."""
-NEAR = 2**15
-"""Entries of directions that fit into a processor's own cache, where they may change one by one."""
-FOLLOWED = 32
-"""Directions that change one by one where all at hand have more entries than that."""
 MANY = 512
 """Features from which a factor of the columns at hand gives directions, and products of matrices follow them: a null space from
 a QR takes three times the flops.
 """
 LOADING = 256
 """Unknowns of a system up to which NumPy solves it, in 0.6 ms: ``scipy.linalg``, faster for a triangle, takes 0.2 s to load."""
-DRIFT = 1e-13
-"""Of sums, by directions from a factor, from which a null space is taken instead."""
 
 
 def solve_triangular(factor: Floats, wanted: Floats, *, transposed: bool = False) -> Floats:
@@ -89,7 +83,8 @@ def _fewer(system: Floats, x: Floats) -> Floats:
     directions = _directions(system) if system.shape[1] > MANY else None
     if directions is not None:
         fewer = eliminate(x, directions)
-        if float(np.linalg.norm((fewer - x) @ system)) <= DRIFT:
+        # 1e-13: of sums, by directions from a factor, from which a null space is taken instead
+        if float(np.linalg.norm((fewer - x) @ system)) <= 1e-13:
             return fewer
     return eliminate(x, _null_space(system))
 
@@ -127,7 +122,9 @@ def _follow(x: Floats, rows: Floats) -> Indices:
     Each direction is overwritten by what those before it leave of it: of the first few one by one, then at once of all behind
     them, and so for as many as are followed together.
     """
-    few = FOLLOWED if len(rows) <= BATCH[1] and rows.size > NEAR else BATCH[1]
+    # 32: directions that change one by one where all at hand have more entries than that
+    # 2**15: entries of directions that fit into a processor's own cache, where they may change one by one
+    few = 32 if len(rows) <= BATCH[1] and rows.size > (2**15) else BATCH[1]
     if len(rows) <= few:
         return _follow_few(x, rows)
     ends = np.zeros(len(rows), np.int64)

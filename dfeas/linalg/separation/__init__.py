@@ -65,9 +65,7 @@ class SeparationThresholds(NamedTuple):
     resolved: float = 1e-13  # a Cholesky factor is used while (1/C) / trace is above this
     cg_steps: int = 10  # products that conjugate gradients take, times C to ``cg_power``: halfspace 4000 x 100,000 takes 4
     cg_power: float = 0.25  # for C = 1 and 25 for 1e4; an entry of a product is as dear as one of a Gram matrix
-    heavy: int = (
-        1 << 30
-    )  # multiplications from which a Gram matrix is avoided: 4000 x 1000 columns take 0.25 s, by products 0.03
+    heavy: int = 1 << 30  # multiplications from which a Gram matrix is avoided: 4000 x 1000 take 0.25 s, by products 0.03
     forcing: float = 0.1  # share of the gradient at which conjugate gradients end (inexact Newton; Dembo, Eisenstat, Steihaug
     # 1982): 7 times fewer products than 1e-4 on halfspace 20,000 x 20,000, as active columns change before more digits help
     exact: float = 1e-4  # the same where the optimum itself is wanted

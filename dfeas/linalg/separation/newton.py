@@ -113,6 +113,7 @@ class Newton:
         if min(k, d) > self.matrix.direct or (self.matrix.wide and 8 * k * d > self.matrix.room) or self._easy(active, C):
             return self._conjugate_gradients(active, C, share)
         self.products += min(k, d)
+        # 16 << 20: bytes of the largest float64 matrix of active columns for a QR
         small = 8 * k * d <= 16 << 20 and min(k, d) <= self.matrix.direct
         resolved = AT.resolved * k <= 1 / C
         if small and not resolved:

@@ -111,6 +111,7 @@ def fast(matrix: ColumnMatrix, some: Round, C: float, eps: float = 0.0) -> Solut
     while True:
         newton, enough = some.newton, some.enough
         newton.minimise(C, enough, AT.rough)
+        # 1e-3: the share by which |Ax| of a soft margin may be wrong
         best = solution = _describe(matrix, newton, some.rows, C, 1e-3).with_upper(best)
         if newton.point.low > enough:
             score = some.scores()
