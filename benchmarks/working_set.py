@@ -24,9 +24,10 @@ import numpy as np
 
 from dfeas.data.generate.points import Instance, generate
 from dfeas.linalg.blas import one_thread
-from dfeas.linalg.rounds import Round
-from dfeas.linalg.separate import FIRST_C, fast, solve
-from dfeas.linalg.sparse_columns import column_matrix
+from dfeas.linalg.separation import AT
+from dfeas.linalg.separation.rounds import Round
+from dfeas.linalg.separation.solver import fast, solve
+from dfeas.linalg.separation.sparse_columns import column_matrix
 
 RUNS = [  # name, instance, options of solve, most reads, most seconds (None: five plain reads and 20 s)
     ("halfspace 100 x 500,000", Instance("halfspace", 100, 500_000), [], 2.2, 0.65),
@@ -129,7 +130,7 @@ def rounds(scale: float) -> None:
         matrix = column_matrix(points, np.ones(len(points)))
         began = time.process_time()
         with one_thread(of_scipy=True):
-            whole = fast(matrix, Round(matrix, np.zeros(m), at_once=True), FIRST_C)
+            whole = fast(matrix, Round(matrix, np.zeros(m), at_once=True), AT.first_c)
         middle = time.process_time()
         some = solve(matrix)
         once, parted = middle - began, time.process_time() - middle

@@ -21,21 +21,21 @@ OTHERS = {
 SCIPY = {"scipy.linalg", "scipy.sparse"}
 """For systems of many features and sparse points: they take 0.2 s to load."""
 CALLS = {
-    "lookup": ("import dfeas; dfeas.solve", 108, CONFLICTS | OTHERS | SCIPY),
+    "lookup": ("import dfeas; dfeas.solve", 110, CONFLICTS | OTHERS | SCIPY),
     "separated": (
         "import dfeas, numpy as np; X = np.random.default_rng(0).standard_normal((4000, 200)); dfeas.solve(X, X @ X[0] > 0)",
-        120,
+        123,
         CONFLICTS | OTHERS | SCIPY,
     ),
     "by products": (
         "import dfeas, numpy as np; X = np.random.default_rng(0).standard_normal((6100, 700), np.float32); "
         "assert dfeas.solve(X, X @ X[0] > 0)",
-        120,
+        123,
         CONFLICTS | OTHERS | SCIPY,
     ),
     "command": (
         "import dfeas.__main__\ntry: dfeas.__main__.main()\nexcept SystemExit: pass",
-        128,
+        132,
         CONFLICTS | OTHERS | SCIPY,
     ),
 }

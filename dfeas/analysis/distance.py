@@ -43,7 +43,7 @@ from dfeas.answers.words import Proof, Stop
 from dfeas.data.source import Transform
 from dfeas.errors import UsageError
 from dfeas.linalg.points import Floats
-from dfeas.linalg.sparse_columns import column_matrix
+from dfeas.linalg.separation.sparse_columns import column_matrix
 from dfeas.methods.protocol import Sparse
 from dfeas.passes.block import Columns
 from dfeas.passes.select import Select, sample

@@ -34,12 +34,14 @@ from dfeas.errors import BadInputError, UsageError
 from dfeas.geometry.protocol import facts_of
 from dfeas.geometry.registry import require_points
 from dfeas.linalg.blas import one_thread
-from dfeas.linalg.newton import Newton
 from dfeas.linalg.points import Floats, Indices
-from dfeas.linalg.rounds import ENOUGH, lowest
-from dfeas.linalg.separate import CONFLICT, ROUGH, SEPARATED, solve
-from dfeas.linalg.sparse_columns import column_matrix
-from dfeas.methods.batches import FILL, FROM_EACH, SAMPLE_LEAST, capacity, solver_room
+from dfeas.linalg.separation import AT
+from dfeas.linalg.separation.newton import Newton
+from dfeas.linalg.separation.rounds import lowest
+from dfeas.linalg.separation.solver import CONFLICT, SEPARATED, solve
+from dfeas.linalg.separation.sparse_columns import column_matrix
+from dfeas.methods import working_set
+from dfeas.methods.working_set.batches import capacity, solver_room
 from dfeas.passes.block import Columns
 from dfeas.passes.protocol import Partial
 from dfeas.passes.select import Select, sample
@@ -185,9 +187,9 @@ class _Search:
         surveyed, self.passes, self.n, self.d = survey(session), 0.0, dataset.n, dataset.dimension
         facts, self.surveyed = facts_of(dataset, memory, radius=surveyed.radius), surveyed.reads
         self.cap, self.room = capacity(facts), solver_room(facts)
-        few = min(self.cap // 3, max(isqrt(self.d * self.n), SAMPLE_LEAST * self.d, 1000))
+        few = min(self.cap // 3, max(isqrt(self.d * self.n), working_set.AT.sample_least * self.d, 1000))
         self.count = self.n if self.n <= self.cap and self.n * self.d <= WHOLE else few
-        spread = min(FROM_EACH, -(-dataset.blocks // 8))
+        spread = min(working_set.AT.from_each, -(-dataset.blocks // 8))
         self.columns: Columns = self._ask(sample(self.d, self.count, self.n, dataset.blocks, spread, 0))
         self.matrix = column_matrix(self.columns.points, self.columns.scale, self.room)
         self.y = self.first = np.zeros(self.d)
@@ -231,7 +233,8 @@ class _Search:
         suspected, score = int((~self.stays).sum()), self.score(self.y)
         if len(self.columns) == self.n:
             return 0
-        blocks, cap = self.session.dataset.blocks, suspected + min(self.cap - len(self.columns), FILL * self.count)
+        blocks, most = self.session.dataset.blocks, working_set.AT.fill * self.count
+        cap = suspected + min(self.cap - len(self.columns), most)
         level = np.inf if len(self.columns) == self.count else score[self.stays].min(initial=np.inf) / 2
         answer = self._ask(Select(self.y, level, cap, -(-2 * cap // blocks)))
         if answer.violated > MOST:
@@ -249,7 +252,7 @@ class _Search:
         even = self.matrix.equilibrate()
         newton, fewest = Newton(even, even.coordinates(self.y)), len(self.columns) + self.d + 1
         for C in PRICES:
-            newton.minimise(C, ENOUGH, ROUGH)
+            newton.minimise(C, AT.enough, AT.rough)
             wrong = int((newton.point.score <= 0).sum())
             if wrong + self.d < fewest:
                 fewest, self.y = wrong, even.vector(newton.point.v)

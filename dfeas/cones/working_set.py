@@ -23,7 +23,7 @@ from dfeas.cones.curvature import DENSE_BYTES, MOST_PAIRED
 from dfeas.cones.softmin import factors, fast_scores
 from dfeas.linalg.points import Floats, Indices, dense, is_dense, take_rows, times_rows
 from dfeas.methods.protocol import Bracket, Facts, Sparse, Traits
-from dfeas.methods.working_set import SLACK, WorkingSet, WorkingSetState
+from dfeas.methods.working_set import AT, WorkingSet, WorkingSetState
 from dfeas.passes.block import Block
 from dfeas.passes.protocol import Partial, Question, together
 from dfeas.passes.softmin import Softmin
@@ -186,7 +186,7 @@ class ConeWorkingSetState(WorkingSetState):
     @property
     def settled_upper(self) -> float:
         """|Ax| on W that needs no smaller one."""
-        return min(SETTLED, (1 - SLACK) * (self.facts.eps or SETTLED))
+        return min(SETTLED, (1 - AT.slack) * (self.facts.eps or SETTLED))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,17 +16,15 @@ from dfeas.errors import BadInputError, enough
 from dfeas.geometry.protocol import Geometry, Load, LoadCost, Mend, Rule, Seconds, Trained, least_seconds
 from dfeas.linalg.csr import csr
 from dfeas.linalg.points import Floats, Points, row_slice
-from dfeas.methods import batches
 from dfeas.methods.protocol import AnyMethod, Facts, weights_at_once
 from dfeas.methods.registry import METHODS
+from dfeas.methods.working_set import batches
 from dfeas.passes.block import Block
 from dfeas.passes.vectors import POINT_BYTES
 
 if TYPE_CHECKING:
     from dfeas.geometry.prediction import Prediction
 
-PROBED_FEATURES = 1000
-"""Products are timed with at most so many features."""
 PRODUCTS, MOST = 7.5, 3.75
 """Products by which conjugate gradients separate W, over sqrt(n / m) where that is no larger, on halfspaces."""
 
@@ -118,14 +116,11 @@ def solver_seconds(columns: int, facts: Facts) -> float:
         many = csr(np.ones(probe_entries), indices, np.arange(0, probe_entries + 1, 100, dtype=np.int32), facts.m)
         once = least_seconds(lambda: many @ np.ones(facts.m), 1)
         return columns * facts.entries / probe_entries * 2 * products * once
-    d = min(facts.m, PROBED_FEATURES)
+    # 1000: products are timed with at most so many features
+    d = min(facts.m, 1000)
     rows = max(16, min(columns, 1_000_000 // d))
     trial = np.ones((rows, d))
     return columns / rows * facts.m / d * products * least_seconds(lambda: trial @ trial[0])
-
-
-SCORES_BYTES = 8 << 20
-"""Scores, or points in float64, at a time."""
 
 
 class Scorer(Protocol):
@@ -226,7 +221,8 @@ def compare_labels(
 
 def _in_pieces(directions: Scorer, block: Block) -> Iterator[tuple[slice, Floats]]:
     """Some rows at a time, and their scores (r, k)."""
-    size = max(1, SCORES_BYTES // (8 * directions.width))
+    # 8 << 20: scores, or points in float64, at a time
+    size = max(1, (8 << 20) // (8 * directions.width))
     for start in range(0, block.size, size):
         rows = slice(start, start + size)
         scores = directions.scores(row_slice(block.points, rows))

@@ -12,9 +12,6 @@ from numpy.typing import NDArray
 from dfeas.display import Displayed, Grid, Part, Row
 from dfeas.linalg.points import Floats
 
-MOST_CLASSES = 20
-"""Classes whose confusion is printed."""
-
 
 @dataclass(frozen=True, repr=False)
 class Prediction(Displayed):
@@ -86,6 +83,7 @@ class Prediction(Displayed):
         if self.accuracy is None or self.confusion is None:
             return
         yield Row("accuracy", f"{self.accuracy:.6g}")
-        if len(self.classes) <= MOST_CLASSES:
+        # 20: classes whose confusion is printed
+        if len(self.classes) <= 20:
             rows = [[name, *map(str, counts)] for name, counts in zip(self.labels, self.confusion, strict=True)]
             yield Grid(["label \\ predicted", *self.classes], rows)

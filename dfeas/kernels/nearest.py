@@ -35,8 +35,8 @@ from dfeas.kernels.distances import cuts
 from dfeas.kernels.kernel import NormalisedKernel, scores
 from dfeas.linalg.blas import one_thread
 from dfeas.linalg.points import Floats, Indices, Points, parts, row_slice, take_rows
-from dfeas.linalg.separate import SEPARATED, solve
-from dfeas.linalg.sparse_columns import column_matrix
+from dfeas.linalg.separation.solver import SEPARATED, solve
+from dfeas.linalg.separation.sparse_columns import column_matrix
 
 
 def ascend(gram: Floats, delta: float, tolerance: float, start: Floats | None) -> tuple[Floats, bool]:

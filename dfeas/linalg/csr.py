@@ -23,8 +23,6 @@ DENSE_WORK = 400
 """A multiplication of stored entries takes so many times as long as one of arrays."""
 DENSE_BYTES = 32 << 20
 """Of an array that is made of sparse rows for it."""
-FEW = 16
-"""Less than one row in so many is picked without SciPy."""
 
 
 def csr(data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], features: int) -> csr_array:
@@ -75,7 +73,8 @@ def spread(points: csr_array, some: NDArray[np.bool_]) -> csr_array:
 
 def take_rows(points: csr_array, rows: Indices) -> csr_array:
     """Some rows, in the order given. For few of them SciPy's own way takes several times as long, with its checks."""
-    if FEW * len(rows) > points.shape[0]:
+    # 16: less than one row in so many is picked without SciPy
+    if 16 * len(rows) > points.shape[0]:
         return points[rows]
     starts = points.indptr[rows]
     counts = points.indptr[rows + 1] - starts

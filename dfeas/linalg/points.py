@@ -38,12 +38,6 @@ FEW_ROWS, MORE_ROWS = 24, 128
 """Where fewer rows of wide points would make it, it has some features of so many: a third to a half of the time."""
 CONVERTED = 1 << 20
 """Entries that are converted at a time, at most."""
-SQUARED = 1 << 17
-"""Entries whose float64 stay in cache until they are squared: two thirds of the time that smaller tiles take."""
-SUMMED = 1 << 14
-"""The same of products until they are summed: half the time of a whole block, or less."""
-SEVERAL = 4
-"""Vectors that sparse points are multiplied with together: fewer take less one by one, and seven half to a third more."""
 PART = 4096
 """Features whose products are summed at once: the more, the less is known of how a sum is rounded."""
 _held = local()  # buffers of each thread: fresh memory for each tile would cost as much as the product
@@ -84,7 +78,8 @@ def norms(points: Points) -> Floats:
             return np.sqrt(csr.row_sums(points, wide * wide))
         if points.dtype == np.float64:
             return np.asarray(np.sqrt(np.einsum("ij,ij->i", points, points)))
-        rows = max(1, min(len(points), SQUARED // points.shape[1]))
+        # 1 << 17: entries whose float64 stay in cache until they are squared: two thirds of the time that smaller tiles take
+        rows = max(1, min(len(points), (1 << 17) // points.shape[1]))
         norm, held = np.empty(len(points)), np.empty((rows, points.shape[1]))  # fresh memory for each tile takes a third more
         for first in range(0, len(points), rows):
             tile = points[first : first + rows]
@@ -132,10 +127,6 @@ def buffer(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[A
     return taken
 
 
-APART_BYTES = 1 << 17
-"""Arrays of so many bytes that stay for a while have pages of their own."""
-
-
 def fresh(shape: tuple[int, int], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Memory of points that stay from read to read."""
     return np.ndarray(shape, dtype, pages(shape, dtype))
@@ -147,7 +138,8 @@ def pages(shape: tuple[int, int], dtype: np.dtype[Any]) -> mmap | None:
     """
     size = prod(shape) * dtype.itemsize
     try:
-        return mmap(-1, size, MAP_PRIVATE | MAP_ANONYMOUS) if size >= APART_BYTES else None
+        # 1 << 17: arrays of so many bytes that stay for a while have pages of their own
+        return mmap(-1, size, MAP_PRIVATE | MAP_ANONYMOUS) if size >= (1 << 17) else None
     except OSError as error:
         raise MemoryError(str(error)) from None
 
@@ -186,7 +178,8 @@ def times(points: Tile, questions: Array) -> Array:
         return product(points, questions[:, 0])[None, :]
     found: Array = np.empty((k, points.shape[0]), points.dtype)
     if not is_dense(points):
-        if k >= SEVERAL:
+        # 4: vectors that sparse points are multiplied with together: fewer take less one by one, and seven half to a third more
+        if k >= 4:
             found[:] = (points @ np.ascontiguousarray(questions)).T
         else:
             for i in range(k):
@@ -240,7 +233,8 @@ def dots(points: Points, rows: Indices, y: Floats) -> Floats:
     if not is_dense(points):
         return np.asarray(csr.astype(csr.take_rows(points, rows), np.float64) @ y)
     m, dot = points.shape[1], np.empty(len(rows))
-    step = max(1, SUMMED // m)
+    # 1 << 14: the same of products until they are summed: half the time of a whole block, or less
+    step = max(1, (1 << 14) // m)
     products: Floats = buffer("products", (min(step, len(rows)), m), np.dtype(np.float64))
     for first in range(0, len(rows), step):
         some = gather_rows(points, rows[first : first + step])
@@ -298,10 +292,6 @@ def stack_points(parts: Sequence[Points]) -> Points:
     return csr.stack_rows([part for part in parts if not is_dense(part)])
 
 
-PICKED = 1 << 18
-"""Entries that are picked at a time."""
-
-
 class Shelf(np.ndarray[Any, np.dtype[Any]]):
     """Rows in memory with room behind those that are ``used``, which are somebody's and stay as they are."""
 
@@ -343,7 +333,8 @@ def pick_together(parts: list[tuple[Points, Indices]]) -> Points:
     first = parts[0][0]
     if not is_dense(first):
         return stack_points([points[rows] for points, rows in parts])
-    count, size = sum(len(rows) for _, rows in parts), max(1, PICKED // first.shape[1])
+    # 1 << 18: entries that are picked at a time
+    count, size = sum(len(rows) for _, rows in parts), max(1, (1 << 18) // first.shape[1])
     whole = fresh((count, first.shape[1]), np.result_type(*[points for points, _ in parts]))
     end = 0
     for points, rows in parts:

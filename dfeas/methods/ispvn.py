@@ -42,14 +42,6 @@ from dfeas.passes.softmin import Softmin, SoftminAnswer
 from dfeas.passes.survey import Gram, GramAnswer
 from dfeas.passes.vectors import Combine, CombineAnswer, Excess, ExcessAnswer, Shift, ShiftAnswer
 
-GRAM_FEATURES = 2048
-"""A A' is computed up to so many features: 32 MB."""
-SAFE = 1.0 + 1e-9
-"""Rounding in A A' and in its eigenvalues is below this."""
-CANDIDATES = 24
-"""Thresholds that are tried in one reduction."""
-NEAR = 1e-6
-"""A projection whose entries sum to 1 up to this is one; v = q - A'y / mu is rounded the more, the smaller mu is."""
 GAMMA = 2.0
 """delta = |A q| / gamma, as Yu et al. 2014 chose it."""
 DELTA = 5e-4
@@ -111,7 +103,8 @@ class IspvnState:
 class Ispvn(Method[IspvnState]):
     """lambda follows from A A' up to so many features, and is n beyond. Loop after loop, or one to the accuracy ``delta``."""
 
-    gram_features: int = GRAM_FEATURES
+    # 2048: A A' is computed up to so many features: 32 MB
+    gram_features: int = 2048
     gamma: float = GAMMA
     delta: float = 0.0
     traits: Traits = Traits(
@@ -156,7 +149,8 @@ class Ispvn(Method[IspvnState]):
             return _step(state, answer.Ap)
         if isinstance(answer, GramAnswer):
             greatest = float(np.linalg.eigvalsh(answer.square)[-1])
-            return _around("", answer.total / state.n, replace(state, lambda_=SAFE * greatest))
+            # 1.0 + 1e-9: rounding in A A' and in its eigenvalues is below this
+            return _around("", answer.total / state.n, replace(state, lambda_=(1.0 + 1e-9) * greatest))
         assert isinstance(answer, SoftminAnswer)
         return _around("", answer.mean[:, 0], replace(state, lambda_=float(state.n)))
 
@@ -171,7 +165,8 @@ class Ispvn(Method[IspvnState]):
 
     def evidence(self, state: IspvnState) -> Evidence:
         best = ScratchVector(state.best)
-        lost = state.threshold is not None and abs(state.threshold.total - 1) > NEAR
+        # 1e-6: a projection whose entries sum to 1 up to this is one; v = q - A'y / mu is rounded the more, the smaller mu is
+        lost = state.threshold is not None and abs(state.threshold.total - 1) > 1e-6
         stalled = "the projection is lost in rounding: mu is too small" if lost else ""
         if self.delta and state.bracket.upper < self.delta:
             stalled = f"|Ax| is below delta = {self.delta:g}, which is where it ends"
@@ -228,7 +223,8 @@ def _share(state: IspvnState) -> float:
 
 
 def _candidates(search: Search) -> Floats:
-    return np.linspace(search.low, search.high, CANDIDATES, endpoint=False)
+    # 24: thresholds that are tried in one reduction
+    return np.linspace(search.low, search.high, 24, endpoint=False)
 
 
 def _narrow_search(state: IspvnState, search: Search, answer: ExcessAnswer) -> IspvnState:

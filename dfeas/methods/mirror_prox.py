@@ -31,9 +31,6 @@ from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, MethodCost,
 from dfeas.methods.vector import ScoredAnswer, Vector, column, length, softmin, upper_end
 from dfeas.passes.softmin import SoftminAnswer
 
-LONGEST = 1e9
-"""Where A(x+ - x) = 0, as for one point, every step passes."""
-
 
 @dataclass(frozen=True, slots=True)
 class Steps:
@@ -156,7 +153,8 @@ class Ladder(Method[S], Protocol[S]):
 
     def gammas(self, state: LadderState) -> list[float]:
         """The lengths that are tried next, ascending."""
-        return [min(state.gamma * factor, LONGEST) for factor in self.rule_of(state.rung).factors]
+        # 1e9: where A(x+ - x) = 0, as for one point, every step passes
+        return [min(state.gamma * factor, 1e9) for factor in self.rule_of(state.rung).factors]
 
     def choose_step(self, state: LadderState, excess: Callable[[int, float], float]) -> int | None:
         """Which stands. A step of 1/L gets no test: in float32 the KL of a short step far out can be all rounding."""

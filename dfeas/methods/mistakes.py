@@ -24,9 +24,6 @@ from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, MethodCost,
 from dfeas.passes.block import Columns
 from dfeas.passes.select import Select, Selection
 
-LEAST_QUOTA = 16
-"""A block may give so many columns, and four times its share: data in random order loses nothing by it."""
-
 
 @dataclass(frozen=True, slots=True)
 class Amounts:
@@ -137,7 +134,8 @@ class Mistakes(Method[MistakesState]):
         # a column, its copy in a merge, and partials of both ends of a range
         fits = max(1, int(facts.memory // (64 * (2 * facts.entries or facts.m))))
         cap = min(self.cap or max(1000, 20 * facts.m), fits, facts.n)
-        quota = min(cap, max(LEAST_QUOTA, -(-4 * cap // facts.blocks)))
+        # 16: a block may give so many columns, and four times its share: data in random order loses nothing by it
+        quota = min(cap, max(16, -(-4 * cap // facts.blocks)))
         most = self.most or min(max(1000, facts.n // 4), 100_000)
         zero, guess = np.zeros(facts.m), self.rule.guess(facts)
         return {"guess": guess, "total": zero, "y": zero, "cap": cap, "quota": quota, "most": most, "radius": facts.radius}

@@ -54,10 +54,6 @@ def perceptron(cap: int = 0, most: int = 0) -> Mistakes:
     return Mistakes(Novikoff(), TRAITS, cap, most)
 
 
-CAP = 16
-"""Columns that are gathered by a product, as a rule."""
-
-
 @dataclass(frozen=True, slots=True)
 class KernelPerceptronState:
     """After some corrections, all of them known by their products."""
@@ -79,7 +75,8 @@ class KernelPerceptronState:
 class KernelPerceptron(Method[KernelPerceptronState]):
     """At most ``cap`` columns are gathered by a product, and at most ``most`` corrections follow it."""
 
-    cap: int = CAP
+    # 16: columns that are gathered by a product, as a rule
+    cap: int = 16
     most: int = 1000
     traits: Traits = Traits("perceptron", kernel=0.2)
 

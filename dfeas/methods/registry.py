@@ -31,8 +31,8 @@ class Directory(UserDict[str, Any]):
 
 METHODS: "MutableMapping[str, AnyMethod]" = Directory(
     {
-        "working-set": "warm_start:WORKING_SET",
-        "working-set-plain": "warm_start:PLAIN",
+        "working-set": "working_set.start:WORKING_SET",
+        "working-set-plain": "working_set.start:PLAIN",
         "mirror-prox": "mirror_prox:MirrorProx()",
         "mirror-prox-one-pass": "mirror_prox_one_pass:OnePassMirrorProx()",
         "mirror-prox-fixed": "mirror_prox:FIXED",

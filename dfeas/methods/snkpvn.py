@@ -38,9 +38,6 @@ from dfeas.methods.protocol import Ends, Evidence, Facts, Method, Traits
 from dfeas.methods.smooth_perceptron import theta
 from dfeas.methods.vector import Combination, Products, length, uniform
 
-SAFE = 1.0 + 1e-5
-"""Rounding in row sums of tiles in float32 is below this."""
-
 
 @dataclass(frozen=True, slots=True)
 class Loop:
@@ -114,7 +111,8 @@ class Snkpvn(Method[SnkpvnState]):
         if self._stop_reason(state):
             return state
         if state.lambda_ == 0:
-            return replace(state, lambda_=SAFE * float(answer.max()))
+            # 1.0 + 1e-5: rounding in row sums of tiles in float32 is below this
+            return replace(state, lambda_=(1.0 + 1e-5) * float(answer.max()))
         product = Combination(state.question(), np.ascontiguousarray(answer[:, 0]), state.zero.floor)
         if state.loop is None:
             return self._around(replace(state, ends=state.ends.with_simplex(product)), product)

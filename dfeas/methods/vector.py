@@ -21,12 +21,8 @@ from dfeas.errors import BadInputError
 from dfeas.linalg.points import Floats, Indices
 from dfeas.passes.softmin import Softmin, SoftminAnswer
 
-NEGATIVE = 1e-3
-"""No rounding of products makes a square of |alpha|_1 = 1 that negative."""
 FLOORS = {4: 2.0**-22, 8: 2.0**-50}
 """By the bytes of an entry as stored: points in float32 have tiles in float32, where these are safe."""
-SETTLED = 1e-15
-"""A step that promises less than this share of |y| is rounding."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -61,7 +57,8 @@ class Combination:
     def is_resolved(self) -> bool:
         """Whether its length is more than rounding. Raises BadInputError when the square is negative by far more."""
         square, size = self @ self, float(np.abs(self.alpha).sum())
-        if square < -NEGATIVE * size**2:
+        # 1e-3: no rounding of products makes a square of |alpha|_1 = 1 that negative
+        if square < -1e-3 * size**2:
             raise BadInputError(
                 f"the kernel is not positive definite: a combination of points with coefficients that sum to {size:.3g} "
                 f"has a squared length of {square:.3g}"
@@ -117,7 +114,8 @@ def direction(y: Vector, low: float, above: float) -> tuple[float, Floats | Expa
 
 def resolution(Ax: Vector) -> float:
     """A gain of |Ax|^2 below this is rounding."""
-    return Ax.floor if isinstance(Ax, Combination) else SETTLED * length(Ax)
+    # 1e-15: a step that promises less than this share of |y| is rounding
+    return Ax.floor if isinstance(Ax, Combination) else 1e-15 * length(Ax)
 
 
 def weights_of(Ax: Vector) -> Floats | None:

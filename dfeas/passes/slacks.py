@@ -71,12 +71,6 @@ class SampleCosts:
         return SampleCosts(*chosen, self.negative, self.positive, self.weight, self.folds, self.seed)
 
 
-SLACK_BYTES = 1 << 19
-"""Slacks of a run of points: they stay in cache from one operation to the next."""
-RUN_BYTES = 1 << 21
-"""Entries of a run in float64: they stay in cache from the first product to the last."""
-
-
 @dataclass(frozen=True, slots=True)
 class Directions:
     """Directions of k problems, equal ones once."""
@@ -96,7 +90,9 @@ class Directions:
     def runs(self, block: Block) -> Iterator[slice]:
         """The points of a block, in runs of equal length that stay in cache; none for no points."""
         size = block.size
-        runs = max(1, round(8 * len(self.which) * size / SLACK_BYTES), round(8 * block.points.size / RUN_BYTES))
+        # 1 << 19: slacks of a run of points: they stay in cache from one operation to the next
+        # 1 << 21: entries of a run in float64: they stay in cache from the first product to the last
+        runs = max(1, round(8 * len(self.which) * size / (1 << 19)), round(8 * block.points.size / (1 << 21)))
         return iter(cut_evenly(size, min(size, runs)))
 
 
@@ -203,7 +199,8 @@ class Slacks:
         """Compute slacks anew that rounding could change to any effect."""
         sizes = 1 + np.multiply.outer(np.abs(self.directions.Y).sum(axis=0), np.maximum(largest(self.points), 1.0))
         reach = (self.points.shape[1] + 2) * np.finfo(np.float64).eps * sizes
-        for u, t in np.argwhere((np.abs(self.slack) <= NEARLY * reach) & (self.weight > 0)).tolist():
+        # 2.0**30: rounding is less than one part in so many of slacks that are larger than this times it
+        for u, t in np.argwhere((np.abs(self.slack) <= 2.0**30 * reach) & (self.weight > 0)).tolist():
             point, label, bias = dense(self.points[t : t + 1])[0], self.label[t], np.ones(int(self.intercept))
             y = np.append(self.directions.Y[:, u], 1.0)
             self.slack[u, t] = -label * exact_product(np.concatenate([point, bias, [-label]]), y)
@@ -287,10 +284,6 @@ class Multipliers(Plain[MultipliersAnswer]):
         pieces = tuple(sorted(first.pieces + second.pieces, key=lambda piece: piece[0]))
         total, pull = first.total + second.total, first.pull + second.pull
         return MultipliersAnswer(pieces, total, pull, first.support + second.support, first.full + second.full)
-
-
-NEARLY = 2.0**30
-"""Rounding is less than one part in so many of slacks that are larger than this times it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,6 @@ SINGLE_LIMIT, SINGLE_SIZE = 2.0**14, 1e30
 """Largest |y| / mu for float32 products: the weights then carry a relative error of about 2**-24 * 2**14 = 1e-3; and what |y|,
 1 / |y| and 1 / mu are below, where they are finite.
 """
-NEGLIGIBLE = 100.0
-"""A tile whose weights are all below exp(-100) of the greatest adds nothing to float64 sums."""
 MOMENTS = 1 << 17
 """Numbers in the sums of blocks that are scanned at once."""
 
@@ -212,7 +210,8 @@ class Softmin(SoftminSums):
                 found.append((i, rows.start + lowest, scores[i, lowest]))
             live = self._soft
             if rows.start:
-                live = live[(least - shift)[live] < NEGLIGIBLE * self.mu[live]]
+                # 100.0: a tile whose weights are all below exp(-100) of the greatest adds nothing to float64 sums
+                live = live[(least - shift)[live] < 100.0 * self.mu[live]]
             if not live.size:
                 continue
             some = _run(live)

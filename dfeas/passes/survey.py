@@ -224,8 +224,6 @@ class Moments(Plain[MomentsAnswer]):
 
 DIGIT = 28
 """Bits of a digit of an exact sum: int64 holds those of 2**34 points, float64 those of a tile."""
-SUMMED = 2.0**900
-"""Magnitudes below this are summed exactly; the survey refuses greater ones."""
 
 
 def _digits(points: NDArray[Any], size: float) -> dict[int, Indices]:
@@ -233,7 +231,8 @@ def _digits(points: NDArray[Any], size: float) -> dict[int, Indices]:
     2**(52 + e), floats are the multiples of 2**e (Rump, Ogita and Oishi, Accurate floating-point summation, 2008).
     """
     digits = dict[int, Indices]()
-    if not 0 < size < SUMMED:
+    # 2.0**900: magnitudes below this are summed exactly; the survey refuses greater ones
+    if not 0 < size < 2.0**900:
         return digits
     left = points.astype(np.float64)
     for place in range(int(np.frexp(size)[1]) // DIGIT, -40, -1):

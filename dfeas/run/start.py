@@ -21,9 +21,9 @@ from dfeas.data.storage.places import place
 from dfeas.errors import BadInputError, CorruptDataError, UsageError, spell
 from dfeas.geometry.protocol import Geometry
 from dfeas.linalg.points import Floats, is_dense
-from dfeas.methods.batches import least_columns
 from dfeas.methods.protocol import Facts, Start
 from dfeas.methods.registry import METHODS
+from dfeas.methods.working_set.batches import least_columns
 from dfeas.passes.block import Columns
 from dfeas.run.checkpoint.codec import load
 from dfeas.verify.certificate import HYPERPLANE, Certificate, direction

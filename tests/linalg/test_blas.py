@@ -11,10 +11,11 @@ import pytest
 import scipy.linalg
 from threadpoolctl import threadpool_limits
 
-from dfeas.linalg.basic import LOADING, conflict, solve_triangular
+from dfeas.linalg.basic import LOADING, solve_triangular
 from dfeas.linalg.blas import controller, one_thread
-from dfeas.linalg.separate import solve
-from dfeas.linalg.sparse_columns import column_matrix
+from dfeas.linalg.separation.conflict import conflict
+from dfeas.linalg.separation.solver import solve
+from dfeas.linalg.separation.sparse_columns import column_matrix
 
 
 def threads() -> set[int]:

@@ -7,11 +7,11 @@ import pytest
 import scipy
 
 import dfeas
-from dfeas.linalg.columns import ColumnMatrix
 from dfeas.linalg.points import Floats
-from dfeas.linalg.rescaling import RescaledColumns
-from dfeas.linalg.separate import solve
-from dfeas.linalg.sparse_columns import column_matrix
+from dfeas.linalg.separation.columns import ColumnMatrix
+from dfeas.linalg.separation.rescaling import RescaledColumns
+from dfeas.linalg.separation.solver import solve
+from dfeas.linalg.separation.sparse_columns import column_matrix
 from tests.fuzzing.thin import dummies, hair, planted, turn_scales
 
 

@@ -17,13 +17,15 @@ import dfeas
 from dfeas.data.generate.points import Instance
 from dfeas.linalg import basic as basic_vectors
 from dfeas.linalg import blas
-from dfeas.linalg.basic import basic, conflict, nearest
+from dfeas.linalg.basic import basic
 from dfeas.linalg.blas import heard
-from dfeas.linalg.columns import LARGE, ColumnMatrix
-from dfeas.linalg.newton import Newton, conjugate_gradients, line_search
-from dfeas.linalg.rounds import Round
-from dfeas.linalg.separate import Solution, solve
-from dfeas.linalg.sparse_columns import column_matrix
+from dfeas.linalg.separation import AT
+from dfeas.linalg.separation.columns import ColumnMatrix
+from dfeas.linalg.separation.conflict import conflict, nearest
+from dfeas.linalg.separation.newton import Newton, conjugate_gradients, line_search
+from dfeas.linalg.separation.rounds import Round
+from dfeas.linalg.separation.solver import Solution, solve
+from dfeas.linalg.separation.sparse_columns import column_matrix
 from tests.exact import conflicts, small_instance
 
 
@@ -201,7 +203,7 @@ def test_systems_too_large_to_factorise_are_solved_by_conjugate_gradients(monkey
         used.append(1)
         return plain(*words, **more)
 
-    monkeypatch.setattr("dfeas.linalg.newton.conjugate_gradients", counting)
+    monkeypatch.setattr("dfeas.linalg.separation.newton.conjugate_gradients", counting)
     for kind, outcome in (("halfspace", "separated"), ("gaussian", "conflict")):
         X, labels = Instance(kind, 60, 3000).block(0)
         matrix = replace(matrix_of((X * labels[:, None]).T, np.float32), direct=10)
@@ -397,7 +399,7 @@ def test_units_of_features_are_no_matter(spread: int, flipped: bool, sparse: boo
             assert (scaled @ found.y > 0).all()
 
 
-MANY = LARGE // 40
+MANY = AT.large // 40
 """Columns of 40 features that are more than are solved at once."""
 
 
@@ -498,7 +500,7 @@ def test_a_gram_matrix_in_slabs_is_the_sum_of_products(single: bool) -> None:
 def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Room for a basis of fewer columns than there are, as of 6000 x 6000."""
     monkeypatch.setattr(column_matrix, "__defaults__", (1 << 23,))
-    monkeypatch.setattr("dfeas.linalg.columns.LARGE", 1 << 18)
+    monkeypatch.setattr("dfeas.linalg.separation.columns.AT", AT._replace(large=1 << 18))
 
 
 def wide_columns(kind: str, m: int = 1500, n: int = 1500, copies: int = 0) -> ColumnMatrix:
@@ -613,7 +615,7 @@ def test_sparse_columns_are_looked_at_with_the_features_that_they_have(monkeypat
     points = np.zeros((40, 500))
     points[:, ::5] = np.random.default_rng(0).integers(-9, 9, (40, 100))
     points[-1] = -points[:-1].sum(axis=0)
-    monkeypatch.setattr("dfeas.linalg.sparse_columns.DIRECT_SPARSE", 100)
+    monkeypatch.setattr("dfeas.linalg.separation.sparse_columns.AT", AT._replace(direct_sparse=100))
     for room in (8 * 40 * 100, 8 * 40 * 99):
         matrix = column_matrix(csr_array(points), np.ones(40), room)
         assert matrix.wide
@@ -667,7 +669,7 @@ def test_many_columns_are_not_solved_by_their_gram_matrix_at_first() -> None:
 @pytest.mark.parametrize("kind", ["planted", "one-flip"])
 def test_columns_with_more_features_than_points_are_decided_as_by_highs(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same solver, where the room for a basis is small, so that HiGHS has an answer in time."""
-    monkeypatch.setattr("dfeas.linalg.columns.LARGE", 1 << 12)
+    monkeypatch.setattr("dfeas.linalg.separation.columns.AT", AT._replace(large=1 << 12))
     instance = Instance(kind, 200, 1200, margin=0.05)
     X, labels = instance.block(0)
     points = X * labels[:, None].astype(X.dtype)
@@ -688,14 +690,14 @@ def test_columns_with_more_features_than_points_are_decided_as_by_highs(kind: st
 
 def test_no_conflict_is_looked_for_where_a_basis_is_costly_and_the_sum_is_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     """One wrong label: the weights of a soft margin prove that no margin above eps exists, long before m + 1 of them do."""
-    monkeypatch.setattr("dfeas.linalg.columns.LARGE", 1)
+    monkeypatch.setattr("dfeas.linalg.separation.columns.AT", AT._replace(large=1))
     rng = np.random.default_rng(0)
     points, normal = rng.standard_normal((3000, 40)).astype(np.float32), rng.standard_normal(40)
     score = points @ normal
     score[np.abs(score).argmax()] *= -1
     matrix = column_matrix(points, np.sign(score) / np.linalg.norm(points, axis=1))
     assert solve(matrix, eps=1e-3).outcome == "conflict"
-    monkeypatch.setattr("dfeas.linalg.separate.COSTLY", 30)
+    monkeypatch.setattr("dfeas.linalg.separation.solver.AT", AT._replace(costly=30))
     found = solve(matrix, eps=1e-3)
     assert found.outcome == "unresolved"
     assert found.upper <= 1e-3

@@ -14,10 +14,10 @@ from dfeas.data.generate.points import Instance
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.engine.local import LocalEngine
-from dfeas.methods import batches
-from dfeas.methods.batches import BAND, FILL, FULL_MET, GROWTH, MET, SAMPLE, TAKEN, held_columns, schedule
 from dfeas.methods.protocol import Facts
-from dfeas.methods.working_set import PointWorkingSet
+from dfeas.methods.working_set import AT, batches
+from dfeas.methods.working_set.batches import held_columns, schedule
+from dfeas.methods.working_set.method import PointWorkingSet
 from dfeas.passes.protocol import Partial
 from dfeas.passes.select import Select
 from tests.conformance.methods import copied
@@ -28,8 +28,7 @@ from tests.methods.test_working_set import problem, states
 def heavy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Small data has batches, too."""
     schedule.cache_clear()
-    monkeypatch.setattr(batches, "HEAVY_BYTES", 0)
-    monkeypatch.setattr(batches, "SMALL_BYTES", 0)
+    monkeypatch.setattr(batches, "AT", AT._replace(heavy_bytes=0, small_bytes=0))
     yield
     schedule.cache_clear()
 
@@ -51,14 +50,14 @@ def test_batches_are_disjoint_and_grow_by_one_factor_to_a_quarter(m: int, ratio:
     plan = schedule(facts, facts.n, seed)
     met = [block for some in (plan.sample.blocks, *plan.batches) for block in some]
     assert len(set(met)) == len(met)
-    assert plan.columns == (SAMPLE + TAKEN * len(plan.batches) + BAND) * m
+    assert plan.columns == (AT.sample + AT.taken * len(plan.batches) + AT.band) * m
     assert plan == schedule.__wrapped__(facts, facts.n, seed)
-    columns, rows = SAMPLE * m, facts.n / blocks
+    columns, rows = AT.sample * m, facts.n / blocks
     for batch in plan.batches:
-        assert columns + len(batch) * rows <= GROWTH * (columns + rows)
+        assert columns + len(batch) * rows <= AT.growth * (columns + rows)
         columns += len(batch) * rows
-    assert columns <= MET * facts.n + rows
-    assert columns >= min(MET, 1 - len(plan.sample.blocks) / blocks) * facts.n - rows
+    assert columns <= AT.met * facts.n + rows
+    assert columns >= min(AT.met, 1 - len(plan.sample.blocks) / blocks) * facts.n - rows
     assert plan.share(blocks) <= 0.5
 
 
@@ -69,7 +68,7 @@ def test_data_that_is_read_faster_than_its_columns_are_solved_has_no_batches() -
     assert schedule(facts, facts.n, 0).batches
     assert not schedule(replace(facts, tolerance=0.1), facts.n, 0).batches
     assert not schedule(facts, 40_000, 0).batches  # memory holds fewer than with batches
-    assert held_columns(facts) <= 50_000 < (1 + FILL) * 20_000
+    assert held_columns(facts) <= 50_000 < (1 + AT.fill) * 20_000
 
 
 def test_little_memory_meets_half_of_the_data_before_a_pass_that_finds_too_much(arrays: Callable[..., Any]) -> None:
@@ -77,7 +76,7 @@ def test_little_memory_meets_half_of_the_data_before_a_pass_that_finds_too_much(
     method = PointWorkingSet(cap=4 * 31)
     plan = schedule(facts, 4 * 31, 0)
     assert plan.count == 4 * 31
-    assert FULL_MET <= plan.share(facts.blocks) < FULL_MET + 0.2
+    assert AT.full_met <= plan.share(facts.blocks) < AT.full_met + 0.2
     state = method.init(facts)
     for _ in range(1 + len(plan.batches)):
         state = method.tell(state, engine.run(method.ask(state)))
@@ -105,7 +104,7 @@ def test_a_batch_has_no_more_wrong_than_the_leave_one_out_bound(heavy: None, arr
     wrong, most = 0, 0.0
     for seed in range(6):
         engine, facts = problem(*arrays("halfspace", 30, 20_000, seed=seed), block_rows=100)
-        columns = float(SAMPLE * facts.m)
+        columns = float(AT.sample * facts.m)
         for question, answer in asked(PointWorkingSet(), engine, facts)[1:-1]:
             batch = 100 * len(question.blocks)
             wrong, most = wrong + answer.violated, most + facts.m * batch / (columns + 1)

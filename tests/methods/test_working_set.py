@@ -19,12 +19,13 @@ from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.engine.local import LocalEngine
 from dfeas.geometry.points import prefer_method
-from dfeas.methods import batches
-from dfeas.methods.batches import LEAD, passes_ahead, solver_room
+from dfeas.linalg import separation
 from dfeas.methods.mirror_prox_one_pass import OnePassMirrorProx
 from dfeas.methods.protocol import Facts, LedState, RideAlong, Sparse
 from dfeas.methods.smooth_perceptron import SmoothPerceptron
-from dfeas.methods.working_set import FEWER, PointWorkingSet
+from dfeas.methods.working_set import AT, batches
+from dfeas.methods.working_set.batches import passes_ahead, solver_room
+from dfeas.methods.working_set.method import PointWorkingSet
 from dfeas.passes.protocol import Partial, Together
 from dfeas.passes.select import Select
 from tests.conformance.methods import copied
@@ -98,7 +99,7 @@ def test_columns_are_never_dropped_while_memory_holds_them(arrays: Callable[...,
 def test_columns_are_dropped_once_at_most_however_many_conflicts_are_refused(
     seed: int, flips: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batches, "SMALL_BYTES", 0)
+    monkeypatch.setattr(batches, "AT", AT._replace(small_bytes=0))
     rng = np.random.default_rng(seed)
     m, n = int(rng.integers(3, 25)), int(rng.integers(6000, 30000))
     X = rng.standard_normal((n, m))
@@ -163,7 +164,7 @@ def test_a_tiny_budget_ends_within_the_bound_of_von_neumann(
         if asked:
             assert 1 / bracket.upper**2 >= 1 / upper**2 + 1 - 1e-9
             t += 1
-        assert state.full <= growing + 2 * t + 1 + math.log(n, 1 / FEWER)
+        assert state.full <= growing + 2 * t + 1 + math.log(n, 1 / AT.fewer)
     assert bracket.lower > 0 or bracket.upper <= 0.02
     if kind == "planted":
         assert bracket.upper >= margin - 1e-9
@@ -454,18 +455,18 @@ def test_a_leader_separates_wide_points_or_hands_over(
     arrays: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, wrong: bool
 ) -> None:
     """Points of many features come into memory only when a few passes of another method did not separate them."""
-    monkeypatch.setattr("dfeas.methods.batches.BASIS_BYTES", 100_000)
+    monkeypatch.setattr(separation, "AT", separation.AT._replace(basis_bytes=100_000))
     X, labels = arrays("planted", 300, 60, margin=0.05)
     if wrong:
         X, labels = np.vstack([X, X[:1]]), np.append(labels, -labels[0])
     engine, facts = problem(X, labels, block_rows=20)
     method, leader = dfeas.METHODS["working-set"], OnePassMirrorProx()
-    assert passes_ahead(facts) == LEAD
+    assert passes_ahead(facts) == AT.lead
     assert passes_ahead(replace(facts, tolerance=0.1)) == passes_ahead(replace(facts, n=10**9)) == 0
     assert prefer_method(facts)[0] == "working-set"
-    assert f"leads for {LEAD} passes" in prefer_method(facts)[1]
+    assert f"leads for {AT.lead} passes" in prefer_method(facts)[1]
     state, alone = method.init(facts), leader.init(facts)
-    for _ in range(LEAD):
+    for _ in range(AT.lead):
         assert isinstance(state, LedState)
         assert method.evidence(state).hopeful  # of eight passes no verdict comes that names nobody
         assert method.evidence(state).bracket.upper == leader.evidence(alone).bracket.upper
@@ -479,10 +480,10 @@ def test_a_leader_separates_wide_points_or_hands_over(
     assert result.verdict == ("infeasible" if wrong else "feasible")
     if wrong:
         assert isinstance(method.ask(state), Partial)
-        assert result.passes >= LEAD
+        assert result.passes >= AT.lead
         assert sorted(each["point"] for each in result.conflicts) == [0, 60]
     else:
-        assert result.passes <= LEAD
+        assert result.passes <= AT.lead
 
 
 def test_bounds_are_those_of_the_theorems() -> None:

@@ -13,7 +13,7 @@ from dfeas.data.source import DataSpec, Source
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
 from dfeas.linalg.points import norms
-from dfeas.linalg.sparse_columns import column_matrix
+from dfeas.linalg.separation.sparse_columns import column_matrix
 from dfeas.passes.block import Block, Columns
 from dfeas.passes.select import Sample, Select, Selection
 from dfeas.passes.softmin import Softmin

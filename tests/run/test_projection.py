@@ -22,10 +22,11 @@ from dfeas.engine.memory import cache_bytes, held_bytes, require, thread_bytes
 from dfeas.errors import UsageError, enough
 from dfeas.geometry.points import PointSpace, prefer_method
 from dfeas.geometry.protocol import Load
-from dfeas.methods.batches import LEAST_ROOM, basis_bytes, capacity, passes_ahead, solver_room
 from dfeas.methods.mixture import most_softmaxes
 from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import METHODS
+from dfeas.methods.working_set import AT
+from dfeas.methods.working_set.batches import basis_bytes, capacity, passes_ahead, solver_room
 from dfeas.passes.select import Select
 from dfeas.passes.survey import Survey
 from dfeas.problem import Goal, Problem
@@ -193,7 +194,7 @@ def test_auto_takes_a_working_set_where_four_columns_for_each_feature_fit(m: int
         assert min(n, 4 * (m + 1)) <= capacity(facts) <= n
         held = capacity(facts) * (m * itemsize + 100)
         systems = 8 * min(solver_room(facts), basis_bytes(facts))
-        assert max(2.5 * held, 2 * held + systems * (solver_room(facts) > LEAST_ROOM)) <= 2.5 * memory
+        assert max(2.5 * held, 2 * held + systems * (solver_room(facts) > AT.least_room)) <= 2.5 * memory
         assert METHODS["working-set"].cost(facts).least <= 4 * memory
         assert ("leads for 8 passes" in prefer_method(facts)[1]) == bool(passes_ahead(facts))
     method, why = prefer_method(Facts(m, n, least - 1, 100, itemsize))

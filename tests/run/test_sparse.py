@@ -15,7 +15,7 @@ from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import CheckFailedError
-from dfeas.linalg import columns as sparse_columns
+from dfeas.linalg.separation import AT, sparse_columns
 from dfeas.verify.blocks import crc
 from dfeas.verify.certificate import Certificate, load
 from dfeas.verify.core import check
@@ -96,7 +96,9 @@ def test_scores_that_float64_cannot_tell_are_decided(tmp_path: Path) -> None:
 
 
 def test_a_conflict_among_many_features_is_proved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sparse_columns, "DIRECT", 150)  # conjugate gradients, and conflicts without absent features
+    monkeypatch.setattr(
+        sparse_columns, "AT", AT._replace(direct_sparse=150)
+    )  # conjugate gradients, and conflicts without absent features
     texts = SparseInstance("one-flip", 200, 600, 0.05, margin=0.005, block_rows=100)
     generate(texts, tmp_path / "data")
     result = dfeas.solve(tmp_path / "data", out=tmp_path / "run")

@@ -33,8 +33,8 @@ import scipy  # loads its parts when they are used: every command would wait for
 from numpy.typing import NDArray
 
 from dfeas.linalg.blas import cut_evenly, one_thread, side_by_side
-from dfeas.linalg.newton import conjugate_gradients
 from dfeas.linalg.points import Floats, Indices, Tile, combine_rows, is_dense, moments, norms, products, tile, times_rows
+from dfeas.linalg.separation.newton import conjugate_gradients
 from dfeas.passes.block import Columns
 
 DIRECT = 4000
@@ -43,10 +43,6 @@ DIRECT_SPARSE = 500
 """The same where points are sparse, and products cost little beside a factorisation."""
 NARROW = 128
 """Features up to which the system is one of features: products of points with each other lose those of a small scale."""
-PIECES = 4
-"""Cuts of what is done side by side."""
-WORTH = 1 << 19
-"""Entries below which one thread is as fast as several."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +67,9 @@ class SignedRows:
         return not is_dense(self.values)
 
     def _cuts(self, count: int) -> list[slice]:
-        return cut_evenly(count, PIECES if count * self.values.size >= WORTH * max(1, len(self)) else 1)
+        # 4: cuts of what is done side by side
+        # 1 << 19: entries below which one thread is as fast as several
+        return cut_evenly(count, 4 if count * self.values.size >= (1 << 19) * max(1, len(self)) else 1)
 
     def _pieces(self) -> list[tuple[slice, Tile]]:
         return [(cut, tile(self.values, cut, False)) for cut in self._cuts(len(self))]
@@ -154,27 +152,15 @@ class Width:
 
 COLD, WARM = 0.5, 0.05
 """The first 1/tau is four times this quantile of |1 - b_j'w|: about as many points are not clipped. Fewer with multipliers."""
-NARROWER = 4.0
-"""Factor of tau from one set of multipliers to the next."""
 NARROWEST = 1e-9
 """The least 1/tau: rounding of the scores is not far below."""
-SEARCH = 60
-"""Tries of a line search."""
-SHORTER = 1e-2
-"""Factor of the step while none is known that is short enough: where nothing but w itself curves, it may be far too long."""
 STEPS = 200
 """Newton steps in all."""
-WARM_STEPS = 30
-"""The same with multipliers that may be far off; then it begins again at w = 0, where no width is too small."""
 SOFT = (2.0**13, 2.0**17, 2.0**21, 2.0**25, 2.0**29)
 """Costs times the square of the longest point: where they are larger, their minimum is tried with these first, as few points
 that can be separated have larger multipliers, and each takes digits from a sum whose terms cancel."""
-BEYOND = 2.0**-32
-"""By this share the least score is above 1, so that no order of summation gives that point a loss."""
 TINY = 2.0**-1000
 """The least square of a length."""
-INNER = 32
-"""Newton steps for one set of multipliers; none of them need be exact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,14 +218,16 @@ class Band:
         solution = capped._soft(w, None if multiplier is None else np.minimum(multiplier, most), gap / 2)
         score = self.rows.scores(solution.w)
         least = float(score[self.cost > 0].min())
-        longer = solution.w * ((1 + BEYOND) / least) if least > 0 else solution.w
+        # 2.0**-32: by this share the least score is above 1, so that no order of summation gives that point a loss
+        longer = solution.w * ((1 + 2.0**-32) / least) if least > 0 else solution.w
         ends = [replace(solution, w=each, value=self.value(each, self.rows.scores(each))) for each in (solution.w, longer)]
         return min(ends, key=lambda end: end.value), solution.value - solution.lower <= gap / 2
 
     def _soft(self, w: Floats, multiplier: Floats | None, gap: float) -> BandSolution:
         if multiplier is None:
             return _Run(self, w, self.cost / 2, COLD).until(gap, STEPS)
-        warm = _Run(self, w, multiplier, WARM).until(gap, WARM_STEPS)
+        # 30: the same with multipliers that may be far off; then it begins again at w = 0, where no width is too small
+        warm = _Run(self, w, multiplier, WARM).until(gap, 30)
         if warm.value - warm.lower <= gap:
             return warm
         cold = _Run(self, np.zeros_like(w), self.cost / 2, COLD).until(gap, STEPS)
@@ -290,7 +278,8 @@ class _Run:
     def inner(self, gap: float) -> None:
         """Newton steps for these multipliers, until their error is small beside the gap that they leave."""
         band = self.band
-        for _ in range(INNER):
+        # 32: newton steps for one set of multipliers; none of them need be exact
+        for _ in range(32):
             raw = self.a + self.tau * band.cost * (1 - self.score)
             self.alpha = np.clip(raw, 0.0, band.cost)
             free = np.flatnonzero((raw > 0) & (raw < band.cost))
@@ -312,7 +301,8 @@ class _Run:
 
     def next(self) -> None:
         """The multipliers of this w, and a smaller width; running sums of scores begin again."""
-        self.a, self.tau = self.alpha, self.tau * NARROWER
+        # 4.0: factor of tau from one set of multipliers to the next
+        self.a, self.tau = self.alpha, self.tau * 4.0
         self.score = self.band.rows.scores(self.w)
 
     def _better(self, value: float, lower: float, alpha: Floats) -> None:
@@ -372,8 +362,11 @@ class _Run:
             last = derivative(high)
             if high > 1e6:
                 return low
-        for _ in range(SEARCH):
-            middle = (low + high) / 2 if low > 0 else SHORTER * high
+        # 60: tries of a line search
+        for _ in range(60):
+            # 1e-2: factor of the step while none is known that is short enough: where nothing but w itself curves, it may be
+            # far too long
+            middle = (low + high) / 2 if low > 0 else 1e-2 * high
             here = derivative(middle)
             if abs(here) <= 0.01 * -first:
                 return middle
@@ -396,16 +389,13 @@ def positive_solve(system: Floats, wanted: Floats) -> Floats:
         return np.asarray((vectors / np.maximum(values, 1e-15 * values[-1])) @ (vectors.T @ wanted))
 
 
-NEAR = 0.2
-"""The share of the points that are kept: what a fold changes is a fraction of what the points in memory allow for."""
-
-
 def minimise_alike(bands: Sequence[Band], first: BandSolution, gaps: Floats) -> list[BandSolution]:
     """The minima of bands over the same rows, each up to its gap, from that of one that is like them."""
     rows = bands[0].rows
     score = rows.scores(first.w)
     distance = np.abs(1 - score)
-    near = np.flatnonzero(distance <= np.quantile(distance, NEAR)) if len(distance) else np.arange(0)
+    # 0.2: the share of the points that are kept: what a fold changes is a fraction of what the points in memory allow for
+    near = np.flatnonzero(distance <= np.quantile(distance, 0.2)) if len(distance) else np.arange(0)
     far = score < 1
     far[near] = False
     costs = np.stack([band.cost for band in bands], axis=1)

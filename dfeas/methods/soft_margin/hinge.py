@@ -43,15 +43,6 @@ from dfeas.passes.block import Columns
 from dfeas.passes.hinge import Hinge, HingeAnswer
 from dfeas.passes.protocol import Partial
 
-FEW = 20_000
-"""Up to so many points the hinge keeps all."""
-LONGER = 8.0
-"""Factor of the part of the way after a step that was not too long."""
-SAMPLE_GAP = 1e-3
-"""Of the minimum for the sample, which is farther from that of all points."""
-SHARE = 0.3
-"""The share of the gap that the solver in memory may leave."""
-
 
 @dataclass(frozen=True, slots=True)
 class HingeState:
@@ -71,7 +62,8 @@ class HingeState:
 
 def wanted_points(facts: Facts) -> int:
     """About 2 (n^2 m)^(1/3) points: the w of a sample of half as many is so near that those on the wrong side are kept."""
-    return max(FEW, round(2 * math.cbrt(facts.n**2 * facts.m)))
+    # 20_000: up to so many points the hinge keeps all
+    return max(20_000, round(2 * math.cbrt(facts.n**2 * facts.m)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +101,9 @@ class HingeMargin(SampledMargin):
         facts, target = state.facts, state.asked
         if target is None:
             return sample_of(facts, state.cap if state.cap == facts.n else max(1, state.cap // 2), self.seed)
-        places = looks(target, state.best, state.reach)
+        Y, which, _ = looks(target, state.best, state.reach)
         quota = -(-2 * state.cap // facts.blocks)
-        return Hinge(places.Y, self.counted.take(places.problem), target.shape[1], state.cap, quota)
+        return Hinge(Y, self.counted.take(which), target.shape[1], state.cap, quota)
 
     def tell(self, state: HingeState, answer: Columns | HingeAnswer) -> HingeState:
         if isinstance(answer, Columns):
@@ -119,8 +111,8 @@ class HingeMargin(SampledMargin):
             return replace(state, asked=minima, steps=steps)
         target, before = state.asked, state.best
         assert target is not None
-        places = looks(target, before, state.reach)
-        best, objective = before.after(places.problem, places.Y, answer)
+        Y, which, part = looks(target, before, state.reach)
+        best, objective = before.after(which, Y, answer)
         following, lower, reach, steps = best.Y.copy(), best.lower.copy(), state.reach.copy(), state.steps
         multiplier, duals = self._known_multipliers(state, answer.columns.index)[0], list(state.duals)
         for i, model in self._models(state, answer, best).items():
@@ -130,10 +122,11 @@ class HingeMargin(SampledMargin):
                 lower[i], duals[i] = dual, Dual.of_model(target[:, i], answer.columns.index, model.multiplier)
             if (target[:, i] == best.Y[:, i]).all():
                 following[:, i] += reach[i] * (model.w - target[:, i])
-                reach[i] = min(1.0, LONGER * reach[i])
+                # 8.0: factor of the part of the way after a step that was not too long
+                reach[i] = min(1.0, 8.0 * reach[i])
             else:
                 # away from the best w a model is only a bound: the next one is made there, or nearer to it
-                better = places.part[(places.problem == i) & (objective <= best.objective[i])]
+                better = part[(which == i) & (objective <= best.objective[i])]
                 if len(better):
                     reach[i] *= better.max()
                 else:
@@ -152,7 +145,8 @@ class HingeMargin(SampledMargin):
         rows = SignedRows.of(columns)
         costs = self.counted.matrix(columns.index, columns.scale)[:, : len(self.counted.C)]
         known, same = self._known_multipliers(state, columns.index)
-        targets = SHARE * self.gap * best.objective
+        # 0.3: the share of the gap that the solver in memory may leave
+        targets = 0.3 * self.gap * best.objective
         widths = [Width(self.squares, state.facts.radius, float(objective)) for objective in best.objective]
         for C in np.unique(self.counted.C):
             alike = np.flatnonzero((best.gap > self.gap) & (self.counted.C == C))
@@ -189,7 +183,8 @@ class HingeMargin(SampledMargin):
         multiplier = None if before is None else self._alike(before.multiplier, before.cost, cost)
         width = Width(self.squares, float(norms(rows.values).max(initial=0.0)), float(cost.sum()))
         band = Band(rows, cost, np.zeros(rows.features), width)
-        solution = band.minimise(w, multiplier, SAMPLE_GAP * band.value(w, rows.scores(w)))
+        # 1e-3: of the minimum for the sample, which is farther from that of all points
+        solution = band.minimise(w, multiplier, 1e-3 * band.value(w, rows.scores(w)))
         return SampleMinimum(solution.w, solution.steps, cost, solution.multiplier)
 
     def evidence(self, state: HingeState) -> Progress:

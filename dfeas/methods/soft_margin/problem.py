@@ -67,12 +67,6 @@ class Dual:
         return Multipliers(self.at, counted, self.squared, self.index, self.multiplier, self.factors)
 
 
-FROM_EACH = 16
-"""Blocks of a sample, at least, where there are many: neighbours are often alike."""
-STILL = 6
-"""Passes without a narrower gap after which no further one is expected to help."""
-STEEPEST = 2.0**27
-"""C times that square, from where on it may be."""
 STEEP = "C times the square of the points' lengths is large beside what float64 tells: lower C, or shorter points, help"
 """Why the minimum is told no better: multipliers of that size cancel in the sum that is w."""
 TRIALS = (0.5, 0.25, 0.0625, 0.01)
@@ -219,38 +213,28 @@ class SampledMargin(SoftMargin):
 
     def evidence(self, state: Any) -> Progress:
         steep = float(self.counted.C.max()) * state.facts.radius**2 * max(self.counted.negative, self.counted.positive)
-        why = f"float64 tells the minimum no better{f', as {STEEP}' if steep > STEEPEST else ''}"
-        return Progress(state.best, state.steps, 0, why if state.still >= STILL else "", state.duals)
+        # 2.0**27: C times that square, from where on it may be
+        why = f"float64 tells the minimum no better{f', as {STEEP}' if steep > 2.0**27 else ''}"
+        # 6: passes without a narrower gap after which no further one is expected to help
+        return Progress(state.best, state.steps, 0, why if state.still >= 6 else "", state.duals)
 
 
-@dataclass(frozen=True, slots=True)
-class Probes:
-    """What a pass tells f of."""
-
-    Y: Floats  # (m, q); the first k are what is asked
-    problem: Indices  # (q,)
-    part: Floats  # (q,) of the way from the best w to what is asked
-
-
-def looks(targets: Floats, best: Best, reach: Floats) -> Probes:
-    """What is asked of each problem (m, k); where ``reach`` (k,) is below 1, also parts of the way to it from the best."""
+def looks(targets: Floats, best: Best, reach: Floats) -> tuple[Floats, Indices, Floats]:
+    """What a pass tells f of, Y (m, q), of which the first k are what is asked of each problem (m, k); where ``reach`` (k,) is
+    below 1, also parts of the way to it from the best. With the problem (q,) and that part of the way (q,) of each.
+    """
     moves = np.flatnonzero((reach < 1) & (targets != best.Y).any(axis=0))
     between = [best.Y[:, moves] + t * (targets - best.Y)[:, moves] for t in TRIALS]
     k = targets.shape[1]
     part = np.repeat([1.0, *TRIALS], [k, *[len(moves) for _ in TRIALS]])
-    return Probes(np.hstack([targets, *between]), np.concatenate([np.arange(k), *[moves for _ in TRIALS]]), part)
+    return np.hstack([targets, *between]), np.concatenate([np.arange(k), *[moves for _ in TRIALS]]), part
 
 
 def sample_of(facts: Facts, count: int, seed: int) -> Partial:
     """About ``count`` points as they are stored, from some blocks."""
-    least = min(FROM_EACH, -(-facts.blocks // 4))
+    # 16: blocks of a sample, at least, where there are many: neighbours are often alike
+    least = min(16, -(-facts.blocks // 4))
     return sample(facts.m, count, facts.n, facts.blocks, least, seed, unit=False)
-
-
-VECTORS = 11
-"""m-vectors of each problem: in the state, in what a pass asks, and in the partials of its answer."""
-LEAST = 1000
-"""Points with which a soft margin can work, where m + 2 are more."""
 
 
 def capacity(facts: Facts, k: int, squared: bool = False) -> int:
@@ -260,7 +244,8 @@ def capacity(facts: Facts, k: int, squared: bool = False) -> int:
 
 def least_memory(facts: Facts, k: int, squared: bool) -> int:
     """Bytes of ``facts.memory`` without which k problems cannot work."""
-    return round(_fixed_bytes(facts, k, squared) + min(facts.n, facts.m + 2, LEAST) * _point_bytes(facts, k))
+    # 1000: points with which a soft margin can work, where m + 2 are more
+    return round(_fixed_bytes(facts, k, squared) + min(facts.n, facts.m + 2, 1000) * _point_bytes(facts, k))
 
 
 def kept_bytes(facts: Facts, k: int, points: int, squared: bool = False) -> float:
@@ -271,7 +256,8 @@ def kept_bytes(facts: Facts, k: int, points: int, squared: bool = False) -> floa
 def _fixed_bytes(facts: Facts, k: int, squared: bool) -> int:
     """Of vectors, and of a system with its pieces: of the hinge one of points, where these are fewer than features."""
     side = facts.m if squared else min(facts.m, max(facts.n, NARROW))
-    return 8 * (5 * min(side, DIRECT_SPARSE if facts.entries else DIRECT) ** 2 + VECTORS * k * facts.m)
+    # 11: m-vectors of each problem: in the state, in what a pass asks, and in the partials of its answer
+    return 8 * (5 * min(side, DIRECT_SPARSE if facts.entries else DIRECT) ** 2 + 11 * k * facts.m)
 
 
 def _point_bytes(facts: Facts, k: int) -> float:

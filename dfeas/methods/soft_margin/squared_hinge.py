@@ -23,8 +23,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dfeas.linalg.newton import line_search
 from dfeas.linalg.points import Floats, is_dense
+from dfeas.linalg.separation.newton import line_search
 from dfeas.methods.protocol import Facts
 from dfeas.methods.soft_margin.band import SignedRows, positive_solve
 from dfeas.methods.soft_margin.problem import (
@@ -48,14 +48,6 @@ SAMPLE = 20_000
 """Points of the sample of the squared hinge, at most."""
 MATRICES = 8
 """Copies of the curvature: in partials of an answer, and where it is solved with."""
-PRODUCTS = 30
-"""Reads of conjugate gradients for one step."""
-CLOSE = 0.1
-"""They end when the residual is this part of the gradient."""
-
-
-NOISE = 2.0**-51
-"""Rounding of a sum, beside the sizes of its terms: factors that make it small may have found only that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +62,8 @@ class ClassBound:
         """From T (2,), L (2,) and P (2, m): that of s along n is (T'n)^2 / |An|^2, with A'A = diag(L) + 2 P Q^-1 P'."""
         kept = squares > 0
         columns = np.hstack([pull[:, kept] * np.sqrt(2 / squares[kept]), np.diag(np.sqrt(square))])
-        best, sizes = cls(0.0, (0.0, 0.0)), NOISE * np.linalg.norm(columns, axis=1)
+        # 2.0**-51: rounding of a sum, beside the sizes of its terms: factors that make it small may have found only that
+        best, sizes = cls(0.0, (0.0, 0.0)), 2.0**-51 * np.linalg.norm(columns, axis=1)
         for n in [total[::-1]] if not kept.all() else [np.ones(2), *np.eye(2), _widest(columns, total)]:
             weight, noise = float(total @ n), 0.0 if n[0] == n[1] else float(sizes @ n)
             length = float(np.linalg.norm(n @ columns)) + noise
@@ -104,7 +97,8 @@ class Conjugate:
     @classmethod
     def start(cls, gradient: Floats) -> Conjugate:
         size = np.linalg.norm(gradient, axis=0)
-        return cls(np.zeros_like(gradient), -gradient, -gradient, CLOSE * size, 0)
+        # 0.1: they end when the residual is this part of the gradient
+        return cls(np.zeros_like(gradient), -gradient, -gradient, 0.1 * size, 0)
 
     def after(self, product: Floats) -> Conjugate:
         """After the product (m, k) of H with ``along``; problems that are solved stay as they are."""
@@ -119,7 +113,8 @@ class Conjugate:
 
     @property
     def over(self) -> bool:
-        return self.products == PRODUCTS or bool((np.linalg.norm(self.residual, axis=0) <= self.enough).all())
+        # 30: reads of conjugate gradients for one step
+        return self.products == 30 or bool((np.linalg.norm(self.residual, axis=0) <= self.enough).all())
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +166,8 @@ class SquaredHingeMargin(SampledMargin):
             return sample_of(facts, min(facts.n, SAMPLE, capacity(facts, k, True)), self.seed)
         if state.conjugate is not None:
             return SquaredHinge(state.best.Y, self.counted, k, along=state.conjugate.along)
-        places = looks(state.asked, state.best, state.short)
-        return SquaredHinge(places.Y, self.counted.take(places.problem), k, matrix=self._matrix(facts), centre=state.centre)
+        Y, which, _ = looks(state.asked, state.best, state.short)
+        return SquaredHinge(Y, self.counted.take(which), k, matrix=self._matrix(facts), centre=state.centre)
 
     def tell(self, state: SquaredHingeState, answer: Columns | SquaredHingeAnswer) -> SquaredHingeState:
         if isinstance(answer, Columns):
@@ -187,8 +182,9 @@ class SquaredHingeMargin(SampledMargin):
                 return replace(state, conjugate=conjugate)
             return replace(state, conjugate=None, asked=state.best.Y + conjugate.step, steps=state.steps + 1)
         assert state.asked is not None
-        places, target, before, k = looks(state.asked, state.best, state.short), state.asked, state.best, len(self.counted.C)
-        best, objective = before.after(places.problem, places.Y, answer)
+        target, before, k = state.asked, state.best, len(self.counted.C)
+        Y, which, _ = looks(target, before, state.short)
+        best, objective = before.after(which, Y, answer)
         gradient = self.squares[:, None] * target - 2 * answer.pull.sum(axis=1).T
         sums = zip(answer.total, answer.square, answer.pull, strict=True)
         bounds = [ClassBound.largest(self.squares, *of_classes) for of_classes in sums]
@@ -202,7 +198,7 @@ class SquaredHingeMargin(SampledMargin):
         there = (target == best.Y).all(axis=0)
         going = best.gap > self.gap
         for i in np.flatnonzero(going & ~there):
-            if not (objective[places.problem == i] <= best.objective[i]).any():
+            if not (objective[which == i] <= best.objective[i]).any():
                 short[i] = TRIALS[1] if state.short[i] == 1 else TRIALS[-1]
                 following[:, i] += short[i] * (target[:, i] - best.Y[:, i])
         if self._matrix(state.facts):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import dfeas
 from dfeas.methods.protocol import LedState
-from dfeas.methods.warm_start import StartState
+from dfeas.methods.working_set.start import StartState
 from dfeas.run.checkpoint.codec import PLACES, class_of, dump, name_of
 from dfeas.run.checkpoint.folder import Checkpoint, Sealed
 from dfeas.run.soft_margin.fit import SoftMarginState

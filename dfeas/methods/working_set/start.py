@@ -24,13 +24,14 @@ from typing import Any
 
 import numpy as np
 
+from dfeas.linalg import separation
 from dfeas.linalg.points import Floats
-from dfeas.linalg.separate import CONFLICT, FIRST_C, SEPARATED, Solution
-from dfeas.methods.batches import Schedule, passes_ahead, schedule
+from dfeas.linalg.separation.solver import CONFLICT, SEPARATED, Solution
 from dfeas.methods.mirror_prox_one_pass import OnePassMirrorProx
 from dfeas.methods.protocol import Evidence, Facts, Led, RideAlong, Start, Traits, Wrapping
 from dfeas.methods.smooth_perceptron import SmoothPerceptron
-from dfeas.methods.working_set import PointWorkingSet, PointWorkingSetState
+from dfeas.methods.working_set.batches import Schedule, passes_ahead, schedule
+from dfeas.methods.working_set.method import PointWorkingSet, PointWorkingSetState
 from dfeas.passes.block import Columns
 from dfeas.passes.protocol import Partial, Together
 from dfeas.passes.select import Named, Select, Selection
@@ -172,7 +173,7 @@ def _lowest(y: Floats, count: int, blocks: int) -> Select:
 
 def _as_solution(y: Floats) -> Solution:
     none = np.empty(0, np.int64)
-    return Solution(SEPARATED, y, 0.0, none, np.empty(0), 1.0, FIRST_C, 0)
+    return Solution(SEPARATED, y, 0.0, none, np.empty(0), 1.0, separation.AT.first_c, 0)
 
 
 TRAITS = Traits("working-set", "a few reads; columns in memory; names conflicts", points=1.0, columns=True)

@@ -1,59 +1,21 @@
-"""Working set: columns in memory answer the question, passes only look for what they miss.
-
-Reference: own; the soft margin of Mangasarian 2002 in memory, cutting planes over the data; von Neumann's bound below.
-
-    W <- a random sample of about sqrt(m n) columns, or fewer and then batches of blocks  (``batches``: a share of a pass)
-    repeat
-      separate W: a separator w, or a conflict among W (then stop: it is one of all columns)
-      one pass with w: low and violations of all points, and columns for W: the first time the lowest-scoring ones, five times
-        the sample, violated or not; later every column that scores below half of the least score on W, or among its 5 m lowest
-      none violated -> w separates                                        (else W <- W + taken)
-
-Taking far more than what is violated on the first pass is what makes nine passes two: a sample of s columns leaves about
-m n / s violated, and their neighbours decide the next round.
-
-Guarantee, while memory holds W: every pass adds a column, and none is dropped, but once, for a conflict of few; so it ends.
-When W reaches ``cap`` columns the lowest-scoring of W and of what is taken are kept, half of them new at most, and passes ask
-one of two y:
-
-    the separator of W, as long as each has at most ``FEWER`` times as many points wrong as any before;
-    else, once, y = z = Ax of the best weights x until then.
-
-If in a pass with z some column has a_j'z <= 0, the lowest has, and the segment from z to it has a point z' with
-
-    1 / |z'|^2 >= 1 / |z|^2 + 1.
-
-The next x is at least as good, and no other pass makes it worse. So |Ax| <= 1 / sqrt(t) after t passes with z (von Neumann's
-bound; Ramdas and Pena 2014, Algorithm 5), and of those since W is full at most t + 1 and log n / -log FEWER are others: a run
-ends within 2 / rho^2 and these when the margin rho is positive, and within 2 / eps^2 when |Ax| <= eps is asked. x has at most
-``cap`` weights and one for each pass with z, and W needs none of its columns. With 4 (m + 1) columns or more, without batches,
-no run took over 11 passes, of m = 50 .. 1000, separable or not, dense or sparse; z was asked for 12 times in 630 of them.
-
-Where memory has no room for systems of m x m beside W, it is separated by conjugate gradients; or the columns that
-weigh then are brought to a basis, once: its proof takes more memory than that.
-
-Evidence: both ends of the bracket over all data: low of every pass, and |Ax| of the weights on W, which are sparse. ``hopeful``
-while W has a separator, and for ``PATIENCE`` passes once columns are dropped: a small |Ax| is then no reason to stop, for a
-separator of all may be near.
-Where W would have all columns and they are too wide for a basis, mirror prox leads for ``LEAD`` passes: it keeps nothing, and
-on 20,000 x 20,000 it separated before W was in memory.
-``WorkingSet`` is what those of points, kernels and cones share: each has a solver in memory, and says what a pass looks for.
-"""
+"""The working set of points: what is asked, what joins W, and what is dropped; the algorithm is on the first page."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from math import log
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from dfeas.linalg.columns import ColumnMatrix
 from dfeas.linalg.points import Floats, Indices
-from dfeas.linalg.separate import CONFLICT, SEPARATED, Solution, solve
-from dfeas.linalg.sparse_columns import column_matrix
-from dfeas.methods.batches import (
+from dfeas.linalg.separation.columns import ColumnMatrix
+from dfeas.linalg.separation.solver import CONFLICT, SEPARATED, Solution, solve
+from dfeas.linalg.separation.sparse_columns import column_matrix
+from dfeas.methods.protocol import Bracket, Evidence, Facts, MethodCost, Sparse, Traits
+from dfeas.methods.working_set import AT, WorkingSet, WorkingSetState
+from dfeas.methods.working_set.batches import (
     Schedule,
     capacity,
     column_bytes,
@@ -65,80 +27,9 @@ from dfeas.methods.batches import (
     schedule,
     solver_room,
 )
-from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, MethodCost, S, Sparse, Traits
 from dfeas.passes.block import Columns
 from dfeas.passes.protocol import Blocks, Partial
 from dfeas.passes.select import Select, Selection
-
-FULL_PASSES = 2
-"""Passes over all data that it usually takes: benchmarks/working_set.py."""
-DROPPING_PASSES = 3
-"""More passes when memory holds less than half of the columns it wants: halfspace 400 x 50,000 with 24 MiB, three seeds."""
-CLOSEST = 1e-6
-"""Nearest to the widest margin that is tried when the checker refuses separators."""
-SLACK = 0.01
-"""|Ax| is brought so far below eps that rounding leaves it there."""
-WRONG = 8
-"""Columns outside of the sample that a conflict is looked for with: wrong labels score far below what a sample misses."""
-LIKE = 0.5
-"""Share of the median score of a sample that a wrong label is beyond the hyperplane, at least, to be taken for one."""
-NEAREST = 5
-"""Lowest columns of W per feature, below the last of which all are wanted: 3 passes of all data for each of 16 seeds of 20,000
-points at 1e-10 from a plane, of 40 or 60 features; 3 to 5 passes with 3 of them, and of six seeds 4 to 10 with none.
-"""
-PATIENCE = 100
-"""Passes with dropped columns after which a separator is expected no more."""
-CAPPED_TOLERANCE = 0.5
-"""How near to the best margin of W a separator must be when columns have been dropped and a wide one is wanted."""
-LEFT, LEFT_BYTES = 20, 16 << 20
-"""Columns per feature, nearest to the separator, that a run leaves, and their bytes at most."""
-FEWER = 0.9
-"""Share of the fewest wrong points until then that a separator may have wrong, so that the next one is asked, and not z."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkingSetState:
-    """W, and what passes with its y have told."""
-
-    facts: Facts
-    cap: int  # columns that W may hold
-    columns: Any = None  # W; None before the sample
-    full: int = 0  # passes over all data
-    best: Sparse | None = None  # x with |Ax| = bracket.upper
-    bracket: Bracket = field(default_factory=Bracket)
-    violated: int | None = None  # by the y that was last asked
-    steps: int = 0  # of the solver in memory
-    stalled: str = ""
-
-
-class WorkingSet(Method[S], Protocol[S]):
-    """A solver in memory separates W, and a pass with its y says what W misses."""
-
-    def take_sample(self, state: S, answer: Any) -> Any:
-        return answer
-
-    def solve_columns(self, state: S) -> S:
-        """With the y of W that is asked next, and with its x where |Ax| is less than before."""
-
-    def update_bracket(self, state: S, answer: Any) -> tuple[Bracket, int]:
-        """The bracket after a pass with y, and the points on its wrong side."""
-
-    def grow(self, state: S, answer: Any, before: Bracket) -> S:
-        """With what W missed, and solved; or stalled. ``before`` is the bracket before this pass."""
-
-    def hopeful(self, state: S) -> bool:
-        """Whether a separator is expected, however small |Ax| is."""
-
-    def tell(self, state: Any, answer: Any) -> Any:
-        if state.columns is None:
-            return self.solve_columns(replace(state, columns=self.take_sample(state, answer)))
-        bracket, violated = self.update_bracket(state, answer)
-        after = replace(state, full=state.full + 1, bracket=bracket, violated=violated)
-        return self.grow(after, answer, state.bracket)
-
-    def evidence(self, state: Any) -> Evidence:
-        best = None if state.best is None else lambda: state.best
-        return Evidence(state.bracket, best, state.steps, state.violated, state.stalled, hopeful=self.hopeful(state))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,7 +110,7 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
         if not separated and margin > 0 and columns is not None:
             # another pass is dearer than some more columns
             score = column_matrix(columns.points, columns.scale).scores(state.solution.y, np.inf)
-            few = min(NEAREST * state.facts.m, len(score) - 1)
+            few = min(AT.nearest * state.facts.m, len(score) - 1)
             return max(0.5 * margin, float(np.partition(score, few)[few]))
         return max(0.0, (2.0 if separated else 0.5) * margin)
 
@@ -238,7 +129,7 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
             if first:
                 return state
             # the checker has refused the separator: the next one is nearer to the widest margin
-            closeness = 0.1 if closeness is None else max(CLOSEST, closeness / 10)
+            closeness = 0.1 if closeness is None else max(AT.closest, closeness / 10)
         known = np.isin(columns.index, answer.index)
         fresh = len(answer.index) - int(known.sum())
         full = state.dropped or len(columns) + fresh > state.cap
@@ -271,7 +162,7 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
         columns = state.columns
         assert columns is not None
         matrix = column_matrix(columns.points, columns.scale, solver_room(state.facts))
-        solution = solve(matrix, state.solution, eps=(1 - SLACK) * state.facts.eps)
+        solution = solve(matrix, state.solution, eps=(1 - AT.slack) * state.facts.eps)
         if spread and state.solution is not None and not state.refused and self._is_spread(state, columns, solution):
             near = self._find_near_conflict(state, [(columns, matrix.scores(state.solution.y, 0.0))])
             if near is not None:
@@ -293,7 +184,7 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
         if before.outcome != SEPARATED or state.dropped or state.refused or drawn >= len(columns) + len(answer.score):
             return []
         score = column_matrix(columns.points, columns.scale).scores(before.y, 0.0)
-        if answer.low >= -LIKE * np.median(score[:drawn]):
+        if answer.low >= -AT.like * np.median(score[:drawn]):
             return []
         others = np.where(np.isin(answer.index, columns.index), np.inf, answer.score)
         edges = np.cumsum([len(piece) for piece in answer.pieces])[:-1]
@@ -302,7 +193,7 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
     def _is_spread(self, state: PointWorkingSetState, columns: Columns, solution: Solution) -> bool:
         """Whether a conflict lies in more blocks than those of the sample, which have many columns, and few others."""
         blocks = np.unique(columns.index[solution.rows] * state.facts.blocks // state.facts.n)
-        return solution.outcome == CONFLICT and len(blocks) > len(self._schedule(state).sample.blocks) + WRONG
+        return solution.outcome == CONFLICT and len(blocks) > len(self._schedule(state).sample.blocks) + AT.wrong
 
     def _find_near_conflict(
         self, state: PointWorkingSetState, parts: list[tuple[Columns, Floats]]
@@ -314,7 +205,7 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
         facts, blocks = state.facts, self._schedule(state).sample.blocks
         scores = np.concatenate([score for _, score in parts])
         chosen = np.concatenate([np.isin(part.index * facts.blocks // facts.n, blocks) for part, _ in parts])
-        chosen[np.argsort(scores, kind="stable")[:WRONG]] = True
+        chosen[np.argsort(scores, kind="stable")[: AT.wrong]] = True
         each = np.split(chosen & (scores < np.inf), np.cumsum([len(part) for part, _ in parts])[:-1])
         columns = Columns.pick(
             [(part, np.flatnonzero(mine)) for (part, _), mine in zip(parts, each, strict=True) if mine.any()]
@@ -333,11 +224,11 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
         columns = _keep_lowest(state.columns, answer, _direction(state), state.cap)
         answer.pieces.clear()
         wider = state.facts.tolerance is not None or state.bracket.lower > 0
-        closeness = min(CAPPED_TOLERANCE, state.closeness or 1.0) if wider else None
+        closeness = min(AT.capped_tolerance, state.closeness or 1.0) if wider else None
         state = replace(state, columns=columns, closeness=closeness, dropped=True)
         if state.falls_back:
             return replace(self.solve_columns(_approach(state, answer)), falls_back=wider)
-        helped = answer.violated <= FEWER * state.fewest
+        helped = answer.violated <= AT.fewer * state.fewest
         after = self.solve_columns(replace(state, fewest=min(state.fewest, answer.violated)))
         return replace(after, falls_back=wider or not helped)
 
@@ -346,14 +237,14 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
 
     def bound(self, facts: Facts, margin: float) -> float:
         """One for each point while memory holds them all, otherwise as above: a sample, those until W is full, and others."""
-        cap, fewer = capacity(facts), log(facts.n) / -log(FEWER)
+        cap, fewer = capacity(facts), log(facts.n) / -log(AT.fewer)
         return facts.n + 1.0 if cap >= facts.n else cap + 2 + fewer + 2 / margin**2
 
     def passes(self, facts: Facts, margin: float, share: float) -> float:
         """Those over all data, with the share of it that is met before; more while columns are dropped."""
         plan = schedule(facts, capacity(facts), 0)
-        passes = 2.0 if plan.count == facts.n else FULL_PASSES + plan.share(facts.blocks)
-        return passes + DROPPING_PASSES if fits(facts) and drops(facts) else passes
+        passes = 2.0 if plan.count == facts.n else AT.full_passes + plan.share(facts.blocks)
+        return passes + AT.dropping_passes if fits(facts) and drops(facts) else passes
 
     def cost(self, facts: Facts) -> MethodCost:
         remark = "fewer passes with more memory: columns will be dropped" if fits(facts) and drops(facts) else ""
@@ -361,7 +252,7 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
 
     def hopeful(self, state: PointWorkingSetState) -> bool:
         separated = state.solution is not None and state.solution.outcome == SEPARATED
-        return separated and (not state.dropped or state.full < PATIENCE)
+        return separated and (not state.dropped or state.full < AT.patience)
 
 
 def _note_solution(state: PointWorkingSetState, matrix: ColumnMatrix, solution: Solution) -> PointWorkingSetState:
@@ -394,7 +285,7 @@ def _direction(state: PointWorkingSetState) -> Floats:
 def _find_nearest(state: PointWorkingSetState) -> Columns | None:
     """The columns of W nearest to the separator; None where there is none, or room for so few that they tell nothing."""
     columns, y = state.columns, state.bracket.y
-    count = min(LEFT * state.facts.m, LEFT_BYTES // column_bytes(state.facts))
+    count = min(AT.left * state.facts.m, AT.left_bytes // column_bytes(state.facts))
     if columns is None or not isinstance(y, np.ndarray) or count < 2 * state.facts.m:
         return None
     score = column_matrix(columns.points, columns.scale).scores(y, np.inf)

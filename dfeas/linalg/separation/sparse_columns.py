@@ -12,12 +12,10 @@ from numpy.typing import NDArray
 
 from dfeas.linalg import csr
 from dfeas.linalg.blas import cut_evenly, side_by_side
-from dfeas.linalg.columns import BASIS_BYTES, GROUPS, WORTH, ColumnMatrix
 from dfeas.linalg.csr import csr_array
 from dfeas.linalg.points import Floats, Indices, Points, is_dense
-
-DIRECT_SPARSE = 1200
-"""Largest system that is factorised: conjugate gradients are faster on sparse columns from there on."""
+from dfeas.linalg.separation import AT
+from dfeas.linalg.separation.columns import ColumnMatrix
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -25,11 +23,11 @@ class SparseMatrix(ColumnMatrix):
     """c columns of dimension d, one a row of a CSR matrix."""
 
     points: csr_array  # (c, d)
-    direct: int = DIRECT_SPARSE
+    direct: int = AT.direct_sparse
 
     @property
     def wide(self) -> bool:
-        return self.shape[1] > DIRECT_SPARSE or super().wide
+        return self.shape[1] > AT.direct_sparse or super().wide
 
     @property
     def large(self) -> bool:
@@ -127,10 +125,10 @@ class SparseMatrix(ColumnMatrix):
 
 
 def _groups(rows: csr_array) -> list[slice]:
-    return cut_evenly(rows.shape[0], GROUPS if len(rows.data) >= WORTH else 1)
+    return cut_evenly(rows.shape[0], AT.groups if len(rows.data) >= AT.worth else 1)
 
 
-def column_matrix(points: Points, scale: Floats, room: int = BASIS_BYTES) -> ColumnMatrix:
+def column_matrix(points: Points, scale: Floats, room: int = AT.basis_bytes) -> ColumnMatrix:
     """Columns scale_j x_j of points (c, d), dense or CSR, without feature factors; a basis may take ``room`` bytes."""
     feature = np.ones(points.shape[1])
     if is_dense(points):

@@ -1,14 +1,4 @@
-"""Separate columns in memory: a separator with its margin, or weights on few columns that sum to zero.
-
-Method: finite Newton for growing C, stopped as soon as every score exceeds 0.3. Very many columns are not solved at once: some
-are, all are scored by one product, the lowest join, and it goes on from where it stands until none is wrong (cutting planes in
-memory; ``Round``). Where that does not end, because the margin is tiny, there is none, or the widest margin is wanted, the
-same is done in float64 on a subset that grows by the columns which its separator has wrong, as the passes do with the data: its
-active columns fit a dense factorisation, and a subset in conflict is a conflict of all. Where any separator will do, that is
-in coordinates in which the columns reach as far in all directions (``rescaling``). Soft margins with C -> infinity meet
-either a separator (every xi below 1) or, as A x = w / (C sum(xi)), weights x = xi / sum(xi) with |Ax| -> 0, which are polished
-to a basic solution.
-"""
+"""The two stages of a separation: in the precision of the points, and in float64 as far as that tells."""
 
 from __future__ import annotations
 
@@ -16,37 +6,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dfeas.linalg.basic import DEAR, SMALL, among_heavy, basic, conflict, find_conflict, independent, solve_gram
+from dfeas.linalg.basic import basic, independent
 from dfeas.linalg.blas import one_thread
-from dfeas.linalg.columns import BASIS_BYTES, ColumnMatrix, multiply_out
-from dfeas.linalg.newton import Newton
 from dfeas.linalg.points import Floats, Indices
-from dfeas.linalg.rescaling import RescaledColumns
-from dfeas.linalg.rounds import ENOUGH, FIRST, Round, lowest
+from dfeas.linalg.separation import AT
+from dfeas.linalg.separation.columns import ColumnMatrix, multiply_out
+from dfeas.linalg.separation.conflict import among_heavy, conflict, find_conflict, solve_gram
+from dfeas.linalg.separation.newton import Newton
+from dfeas.linalg.separation.rescaling import RescaledColumns
+from dfeas.linalg.separation.rounds import Round, lowest
 
 SEPARATED, CONFLICT, UNRESOLVED = "separated", "conflict", "unresolved"
-
-CLEAR = 0.25
-"""Columns that wait are right if they score above this share of the lowest score of the others."""
-ROUGH = 0.05
-"""Share of active columns that may still change when C is raised."""
-FIRST_C, FACTOR, FAST_C, LAST_C = 1.0, 100.0, 1e8, 1e20
-
-FAR = -1.0
-"""Score of a soft separator below which a column is in a conflict that needs no other coordinates, where a QR is dear."""
-RESCALED_C, RESCALINGS = 1e8, 8
-"""How far C is raised before columns are rescaled by those inside of the margin, and so often at most."""
-EXCHANGES = 30
-"""How often other columns take the place of a part that may not grow."""
-PLAIN_C = 1e4
-"""How far C is raised before columns are seen rescaled, where there is room for that."""
-COSTLY = 2000
-"""Columns of a basis up to which the few that conflict are looked for where |Ax| is a verdict: 2000 x 20,000 with one wrong
-label takes 20 s instead of 4, and 4000 x 20,000 did not end in 70."""
-LONGER = 3
-"""Where |Ax| is below eps a separator is looked for with so many times the products until then; below ``SMALL`` no more."""
-NEAR = 1e-3
-"""Share by which |Ax| of a soft margin may be wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +69,7 @@ def solve(matrix: ColumnMatrix, start: Solution | None = None, tolerance: float 
 def _solve_in_units(matrix: ColumnMatrix, even: ColumnMatrix, start: Solution | None) -> Solution:
     """A separator that does without features as small as rounding, or what is known in units in which none is small."""
     plain, w = matrix.equilibrate(), np.zeros(matrix.shape[1]) if start is None else start.w
-    first = fast(matrix, Round(plain, plain.coordinates(w), at_once=False), FIRST_C)
+    first = fast(matrix, Round(plain, plain.coordinates(w), at_once=False), AT.first_c)
     if first is not None and first.outcome == SEPARATED:
         return first
     solution = _solve(even, start, None, 0.0)
@@ -112,20 +82,20 @@ def _solve(matrix: ColumnMatrix, start: Solution | None, tolerance: float | None
     matrix = multiply_out(matrix)
     even = matrix if tolerance is not None else matrix.equilibrate()
     w = np.zeros(matrix.shape[1]) if start is None else start.w
-    C = FIRST_C
+    C = AT.first_c
     if start is not None and (matrix.large or tolerance is None):
-        C = min(FAST_C, start.C) if matrix.large and tolerance is None else max(FIRST_C, start.C / FACTOR)
+        C = min(AT.moderate_c, start.C) if matrix.large and tolerance is None else max(AT.first_c, start.C / AT.factor)
     some = Round(even, even.coordinates(w), at_once=tolerance is not None)
     # so that few weigh as much as all would: the separator is as wide then
     weight = 1.0 if matrix.large or start is not None else matrix.shape[0] / len(some.rows)
     solution = None if tolerance is not None else fast(matrix, some, C * weight, eps)
     if solution is not None:
         return solution
-    if tolerance is None and len(some.rows) <= FIRST * matrix.shape[1]:
+    if tolerance is None and len(some.rows) <= AT.first * matrix.shape[1]:
         solution = _among_first(matrix, some, C)
         if solution is not None:
             return solution
-    return _grow(matrix, some, C if matrix.large and tolerance is not None else FIRST_C, tolerance)
+    return _grow(matrix, some, C if matrix.large and tolerance is not None else AT.first_c, tolerance)
 
 
 def fast(matrix: ColumnMatrix, some: Round, C: float, eps: float = 0.0) -> Solution | None:
@@ -134,17 +104,19 @@ def fast(matrix: ColumnMatrix, some: Round, C: float, eps: float = 0.0) -> Solut
     xi^2 = C sum xi, so that |Ax| = |w| / (C sum xi) <= 1 / sqrt(C sum xi), and some xi >= 1. So C = 1 / eps^2 decides, if not
     before.
     """
-    limited = matrix.large and (matrix.wide or (eps > 0 and min(matrix.shape) > COSTLY))
-    last = max(FAST_C, eps**-2) if limited and eps else PLAIN_C if matrix.shape[0] <= RescaledColumns.most(matrix) else FAST_C
+    limited = matrix.large and (matrix.wide or (eps > 0 and min(matrix.shape) > AT.costly))
+    last = AT.plain_c if matrix.shape[0] <= RescaledColumns.most(matrix) else AT.moderate_c
+    last = max(AT.moderate_c, eps**-2) if limited and eps else last
     best: Solution | None = None
     while True:
         newton, enough = some.newton, some.enough
-        newton.minimise(C, enough, ROUGH)
-        best = solution = _describe(matrix, newton, some.rows, C, NEAR).with_upper(best)
+        newton.minimise(C, enough, AT.rough)
+        # 1e-3: the share by which |Ax| of a soft margin may be wrong
+        best = solution = _describe(matrix, newton, some.rows, C, 1e-3).with_upper(best)
         if newton.point.low > enough:
             score = some.scores()
             least = float(score.min())
-            if least > CLEAR * newton.point.low:
+            if least > AT.clear * newton.point.low:
                 margin = min(solution.margin, least / float(np.linalg.norm(solution.w)))
                 return replace(_set_weights(matrix, solution, solution.rows, solution.weight), margin=margin)
             some.grow(score)
@@ -156,7 +128,7 @@ def fast(matrix: ColumnMatrix, some: Round, C: float, eps: float = 0.0) -> Solut
             some.grow(some.scores())
             continue
         if limited and solution.upper <= eps:
-            longer = LONGER if solution.upper > SMALL else 1
+            longer = AT.longer if solution.upper > AT.small else 1
             newton.most_products = min(newton.most_products, longer * newton.products)
         if limited and (last <= C or newton.products >= newton.most_products):
             solution = _set_weights(matrix, solution, solution.rows, solution.weight)
@@ -164,9 +136,9 @@ def fast(matrix: ColumnMatrix, some: Round, C: float, eps: float = 0.0) -> Solut
                 return None
             solution = solution if some.whole else replace(solution, outcome=UNRESOLVED)
             return solution if solution.outcome == SEPARATED or solution.upper <= eps else _name_conflict(matrix, solution)
-        if not limited and (last <= C or solution.upper < SMALL):
+        if not limited and (last <= C or solution.upper < AT.small):
             return None
-        C *= FACTOR
+        C *= AT.factor
 
 
 def _among_heavy(matrix: ColumnMatrix, some: Round, solution: Solution) -> Solution:
@@ -183,7 +155,7 @@ def _among_heavy(matrix: ColumnMatrix, some: Round, solution: Solution) -> Solut
 
 def _name_conflict(matrix: ColumnMatrix, solution: Solution) -> Solution:
     """With a conflict of the columns that weigh, whether or not there was room to solve them directly: its proof takes more."""
-    roomy, x = replace(matrix, room=BASIS_BYTES), np.zeros(matrix.shape[0])
+    roomy, x = replace(matrix, room=AT.basis_bytes), np.zeros(matrix.shape[0])
     x[solution.rows] = solution.weight
     found = None if roomy.wide else conflict(roomy, x)
     return solution if found is None else replace(_set_weights(matrix, solution, *found), outcome=CONFLICT)
@@ -206,11 +178,11 @@ def _set_weights(plain: ColumnMatrix, solution: Solution, rows: Indices, weight:
 
 def _grow(matrix: ColumnMatrix, some: Round, C: float, tolerance: float | None) -> Solution:
     """Solve a subset in float64 from C on, and let it grow until its answer is one for all columns. Where no more can be
-    rescaled at once, the lowest of all in those coordinates take its place, ``EXCHANGES`` times at most.
+    rescaled at once, the lowest of all in those coordinates take its place, ``exchanges`` times at most.
     """
     (c, d), even = matrix.shape, some.matrix
     whole, score, v, steps = replace(even, exact=True), some.scores(), some.newton.point.v, some.newton.steps
-    most, left = RescaledColumns.most(even), EXCHANGES
+    most, left = RescaledColumns.most(even), AT.exchanges
     most = most if tolerance is None and 2 * d <= most < c else 4 * c
     chosen = np.zeros(c, bool)
     chosen[lowest(score, min(max(200, 4 * d), most // 2))] = True
@@ -224,7 +196,7 @@ def _grow(matrix: ColumnMatrix, some: Round, C: float, tolerance: float | None) 
         solved, rescaled = _in_float64(matrix, even, rows, v, C, tolerance)
         v, steps = even.coordinates(solved.w), steps + solved.steps
         if matrix.large:
-            C = max(FIRST_C, solved.C / FACTOR)
+            C = max(AT.first_c, solved.C / AT.factor)
         # weights on a part are weights on all
         solution = replace(solved.with_upper(solution), steps=steps)
         if solution.outcome != SEPARATED or len(rows) == c:
@@ -255,13 +227,13 @@ def _in_float64(
     """Separate a subset from C on, as far as float64 can tell, and as it was rescaled."""
     part = even.part(rows)
     plain = part if even is matrix else matrix.part(rows)
-    if tolerance is None and part.shape[0] * part.shape[1] ** 2 > DEAR and part.scores(v).min() < FAR:
-        solution = _raise_C(plain, Newton(part, v), C, RESCALED_C, None)
+    if tolerance is None and part.shape[0] * part.shape[1] ** 2 > AT.dear and part.scores(v).min() < AT.far:
+        solution = _raise_C(plain, Newton(part, v), C, AT.moderate_c, None)
         if solution.outcome == CONFLICT:
             return replace(solution, rows=rows[solution.rows]), None
     rescaled = RescaledColumns.rescale(part) if tolerance is None else None
     if rescaled is None:
-        solution = _raise_C(plain, Newton(part, v), C, LAST_C, tolerance)
+        solution = _raise_C(plain, Newton(part, v), C, AT.last_c, tolerance)
     else:
         solution, rescaled = _rescale(plain, rescaled, even.vector(v))
     return replace(solution, rows=rows[solution.rows]), rescaled
@@ -270,10 +242,10 @@ def _in_float64(
 def _rescale(plain: ColumnMatrix, rescaled: RescaledColumns, w: Floats) -> tuple[Solution, RescaledColumns]:
     """Separate columns, which are rescaled by those inside of the soft margin until one solution tells."""
     before: Solution | None = None
-    for _ in range(RESCALINGS):
+    for _ in range(AT.rescalings):
         newton = Newton(rescaled, rescaled.coordinates(w))
-        solution = _raise_C(plain, newton, FIRST_C, RESCALED_C, None).add(before)
-        closer = rescaled.turn(newton.point.score < 1, RESCALED_C) if solution.outcome == UNRESOLVED else None
+        solution = _raise_C(plain, newton, AT.first_c, AT.moderate_c, None).add(before)
+        closer = rescaled.turn(newton.point.score < 1, AT.moderate_c) if solution.outcome == UNRESOLVED else None
         if closer is None:
             break
         rescaled, before, w = closer, solution, solution.w
@@ -282,9 +254,9 @@ def _rescale(plain: ColumnMatrix, rescaled: RescaledColumns, w: Floats) -> tuple
         basis = conflict(plain.part(solution.rows), solution.weight)
         if basis is not None:
             return _set_weights(plain, solution, solution.rows[basis[0]], basis[1]), rescaled
-        if solution.upper > SMALL:  # it is one of rounding in a direction that the columns do not have
+        if solution.upper > AT.small:  # it is one of rounding in a direction that the columns do not have
             inner = rescaled.inner
-            return _raise_C(plain, Newton(inner, inner.coordinates(w)), FIRST_C, LAST_C, None), rescaled
+            return _raise_C(plain, Newton(inner, inner.coordinates(w)), AT.first_c, AT.last_c, None), rescaled
     return solution, rescaled
 
 
@@ -294,7 +266,7 @@ def _raise_C(plain: ColumnMatrix, newton: Newton, C: float, last: float, toleran
     tried = np.inf
     while True:
         if tolerance is None:
-            newton.minimise(C, ENOUGH, ROUGH)
+            newton.minimise(C, AT.enough, AT.rough)
         else:
             newton.minimise(C, np.inf, 0.0)
         solution = _describe(plain, newton, np.arange(plain.shape[0]), C)
@@ -302,7 +274,7 @@ def _raise_C(plain: ColumnMatrix, newton: Newton, C: float, last: float, toleran
             solution = _polish(plain, solution, newton.point.score)
         best = solution = solution.with_upper(best)
         if solution.outcome == SEPARATED and (
-            newton.point.low > ENOUGH if tolerance is None else solution.margin >= (1 - tolerance / 2) * solution.upper
+            newton.point.low > AT.enough if tolerance is None else solution.margin >= (1 - tolerance / 2) * solution.upper
         ):
             return solution
         basis, tried = find_conflict(newton.matrix, newton.point.slack(), tried, last <= C)
@@ -311,7 +283,7 @@ def _raise_C(plain: ColumnMatrix, newton: Newton, C: float, last: float, toleran
             return replace(_set_weights(plain, solution, basis[0], weight / weight.sum()), outcome=CONFLICT)
         if last <= C:
             return solution
-        C *= FACTOR
+        C *= AT.factor
 
 
 def _polish(plain: ColumnMatrix, solution: Solution, score: Floats) -> Solution:

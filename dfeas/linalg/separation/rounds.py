@@ -4,18 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from dfeas.linalg.columns import ColumnMatrix, multiply_out
-from dfeas.linalg.newton import Newton
 from dfeas.linalg.points import Floats, Indices
-
-ENOUGH = 0.3
-"""Scores above this (1 would be outside of the soft margin) are good enough for a separator."""
-EARLY = 0.02
-"""The same of many columns: of few the margin found is worth some steps."""
-FIRST = 4
-"""Columns for each feature that are solved first; later there are twice as many as before."""
-HOPELESS = 0.05
-"""Share of the first columns that are wrong, above which a conflict is looked for among them: 22 of 1,600 of a halfspace."""
+from dfeas.linalg.separation import AT
+from dfeas.linalg.separation.columns import ColumnMatrix, multiply_out
+from dfeas.linalg.separation.newton import Newton
 
 
 class Round:
@@ -25,7 +17,7 @@ class Round:
         """Begin with the lowest under v, or with columns from all over where v is zero."""
         self.matrix = matrix
         c, d = matrix.shape
-        first = FIRST * d
+        first = AT.first * d
         if at_once or 2 * first > c or (self.light and v.any()):
             self.rows = np.arange(c)
             self.newton = Newton(matrix, v)
@@ -46,12 +38,12 @@ class Round:
     @property
     def is_promising(self) -> bool:
         """Whether it is time for all columns, as those that are solved do not look like a conflict."""
-        return self.light and not self.whole and float((self.newton.point.score <= 0).mean()) < HOPELESS
+        return self.light and not self.whole and float((self.newton.point.score <= 0).mean()) < AT.hopeless
 
     @property
     def enough(self) -> float:
         """Scores above this are good enough for now."""
-        return EARLY if self.matrix.large else ENOUGH
+        return AT.early if self.matrix.large else AT.enough
 
     def scores(self) -> Floats:
         """Of all columns (c,); in float64 at least where they are not clearly above the lowest that is solved."""

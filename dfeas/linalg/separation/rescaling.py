@@ -18,17 +18,11 @@ from numpy.typing import NDArray
 
 from dfeas.linalg.basic import solve_triangular
 from dfeas.linalg.blas import one_thread
-from dfeas.linalg.columns import ColumnMatrix, FewColumns
 from dfeas.linalg.points import Floats, Indices
+from dfeas.linalg.separation import AT
+from dfeas.linalg.separation.columns import ColumnMatrix, FewColumns
 
-MOST_BYTES = 64 << 20
-"""Of the columns in other coordinates, in float64."""
-BASES = 2
-"""They take four copies while they are made: so many times the room of a basis has, of which there may be eight."""
-RESOLVED = 2e-14
-"""What is below this share of the largest in R is rounding: the columns do not reach into such a direction. Dummies of ten
-factors have 1e-15 where they depend on each other.
-"""
+RESOLVED = 2e-14  # of the largest in R: below is rounding. Dummies of ten factors have 1e-15 where they are dependent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +37,8 @@ class RescaledColumns(FewColumns):
     @staticmethod
     def most(matrix: ColumnMatrix) -> int:
         """How many columns may be rescaled at once."""
-        return 0 if matrix.wide else min(MOST_BYTES, BASES * matrix.room) // (8 * matrix.shape[1])
+        # they take four copies while they are made: twice the room of a basis, of which there may be eight
+        return 0 if matrix.wide else min(AT.rescaled_bytes, 2 * matrix.room) // (8 * matrix.shape[1])
 
     @classmethod
     def rescale(cls, matrix: ColumnMatrix) -> RescaledColumns | None:

@@ -7,7 +7,7 @@ in float32 is wrong by about 2**-24 |w|, so scores that are not clearly above a 
 With feature factors D the solver works on the columns D a_j with v, and w = D v: a'w = (D a)'v. Features of wildly different
 scale become alike, and the sign of a score means the same.
 
-What is dense is of the size of d, or of the square of at most ``DIRECT`` columns or features.
+What is dense is of the size of d, or of the square of at most ``direct`` columns or features.
 """
 
 from __future__ import annotations
@@ -22,31 +22,7 @@ from numpy.typing import NDArray
 
 from dfeas.linalg.blas import beat, cut_evenly, side_by_side
 from dfeas.linalg.points import Floats, Indices, buffer, convert_entries, fresh, gather_rows
-
-DIRECT = 4000
-"""Largest system that is factorised."""
-TILE_BYTES = 4 << 20
-"""float64 copies of rows are made in tiles of this size."""
-GROUPS = 4
-"""Pieces of work that may be done side by side."""
-GRAM_BYTES = 256 << 20
-"""Gram matrices of all pieces together."""
-BASIS_BYTES = 256 << 20
-"""Largest float64 copy of dense columns: a basis of wider ones is not looked for."""
-SLAB = 2
-"""Tiles of each piece before it is asked whether to go on: with 4000 features they take half a second."""
-LARGE = 1 << 22
-"""Entries from which columns are many: below, all of them at once take less than a tenth of a second."""
-WORTH = 1 << 19
-"""Entries below which one thread is as fast as several."""
-NARROW = 2.0**-21
-"""Error of products in float32 with unit columns, beside the vector's length or the sum of weights: eight times the usual."""
-APART, SEEN, TURNS = 2.0**36, 300, 3
-"""Features whose sizes in about so many points differ by more than this factor get units of their own, in so many turns."""
-_UNEVEN = 30.0
-"""Features whose sizes differ by more than this factor are brought to one size."""
-_NOISE = 2.0**-48
-"""Features smaller than this beside the largest may be rounding of it, and then a separator along them is as thin."""
+from dfeas.linalg.separation import AT
 
 
 @dataclass(frozen=True)
@@ -57,8 +33,8 @@ class ColumnMatrix:
     scale: Floats  # (c,)
     feature: Floats  # (d,) D, factors of features, > 0
     exact: bool = False  # all products in float64
-    direct: int = DIRECT  # largest system that is factorised
-    room: int = BASIS_BYTES  # largest float64 copy of some columns, or basis
+    direct: int = AT.direct  # largest system that is factorised
+    room: int = AT.basis_bytes  # largest float64 copy of some columns, or basis
 
     @property
     def wide(self) -> bool:
@@ -73,7 +49,7 @@ class ColumnMatrix:
     @property
     def large(self) -> bool:
         """Whether it pays to look at some columns, or at products with vectors, before a Gram matrix of all."""
-        return self.wide or int(self.points.size) >= LARGE
+        return self.wide or int(self.points.size) >= AT.large
 
     @cached_property
     def single(self) -> bool:
@@ -83,20 +59,21 @@ class ColumnMatrix:
         """The same columns with features brought to one size, if their sizes differ much, without what may be rounding."""
         size = np.sqrt(self.squares() / max(1, self.shape[0]))
         some, most = size > 0, float(size.max(initial=0.0))
-        if not some.any() or most <= _UNEVEN * size[some].min():
+        if not some.any() or most <= 30.0 * size[some].min():
             return self
-        factor = np.where(size > _NOISE * most, 1 / np.maximum(size, _NOISE * most), 1 / most)
+        noise = 2.0**-48 * most  # smaller ones may be rounding of the largest, and then a separator along them is as thin
+        factor = np.where(size > noise, 1 / np.maximum(size, noise), 1 / most)
         return self._with(factor / factor.min())
 
     def even_units(self) -> ColumnMatrix | None:
         """Columns of length 1 again where each feature is seen in a power of two for its unit; None where that is no matter."""
-        c = self.shape[0]
+        c, seen = self.shape[0], 300  # points that tell whether sizes of features are as far apart as 2^36
         even = replace(self, scale=np.sign(self.scale), exact=True)
         with np.errstate(all="ignore"):
-            size = (even.some(np.arange(0, c, c // SEEN)) if c > SEEN else even).squares()
-            if not self.scale.all() or not size.any() or size.max() <= APART**2 * size[size > 0].min():
+            size = (even.some(np.arange(0, c, c // seen)) if c > seen else even).squares()
+            if not self.scale.all() or not size.any() or size.max() <= 2.0**72 * size[size > 0].min():
                 return None
-            for _ in range(TURNS):  # units of points first: lengths of columns hide them
+            for _ in range(3):  # units of points first: lengths of columns hide them
                 size = even.squares()
                 even = replace(even, feature=np.ldexp(even.feature, np.where(size > 0, -np.frexp(size)[1] // 2, 0)))
                 even = replace(even, scale=even.scale / even.lengths(np.arange(c)))
@@ -129,7 +106,7 @@ class ColumnMatrix:
         return squares
 
     def some(self, rows: Indices) -> ColumnMatrix:
-        if len(rows) * self.shape[1] <= TILE_BYTES:
+        if len(rows) * self.shape[1] <= AT.tile_bytes:
             return replace(self, points=self.points[rows], scale=self.scale[rows])
         points, middle = fresh((len(rows), self.shape[1]), self.points.dtype), len(rows) // 2
         halves = slice(0, middle), slice(middle, len(rows))
@@ -191,20 +168,20 @@ class ColumnMatrix:
     def _cut(self, rows: Indices | range, least: int = 1) -> Iterator[tuple[slice, Indices | slice]]:
         """Positions, and the rows there."""
         count = len(rows)
-        size = max(least, TILE_BYTES // (8 * self.shape[1]))
+        size = max(least, AT.tile_bytes // (8 * self.shape[1]))
         for first in range(0, count, size):
             here = slice(first, min(count, first + size))
             yield here, _place(rows[here])
 
-    def _groups(self, count: int, most: int = GROUPS) -> list[slice]:
-        return cut_evenly(count, most if count * self.shape[1] >= WORTH else 1)
+    def _groups(self, count: int, most: int = AT.groups) -> list[slice]:
+        return cut_evenly(count, most if count * self.shape[1] >= AT.worth else 1)
 
     def scores(self, v: Floats, level: float = 1.0, within: float = 0.0) -> Floats:
         """Scores (c,) (D a_j)'v, wrong by ``within`` at most, or in float64 where they are not clearly above ``level``."""
         if not self.single or level == np.inf:
             return self._wide(v)
         score = self._narrow((self.feature * v).astype(np.float32))
-        error = NARROW * float(np.linalg.norm(v))
+        error = AT.narrow * float(np.linalg.norm(v))
         if error <= within:
             return score
         unsure = np.flatnonzero(score < level + error)
@@ -250,7 +227,7 @@ class ColumnMatrix:
         """sum_j x_j D a_j - ``less`` (d,) over the entries that are not zero; in float64, or wrong by a share of its length."""
         if share and self.single and self.large:
             fast = self._add_columns(x, single=True) - less
-            if NARROW * float(np.abs(x).sum()) <= share * float(np.linalg.norm(fast)):
+            if AT.narrow * float(np.abs(x).sum()) <= share * float(np.linalg.norm(fast)):
                 return fast
         return self._add_columns(x) - less
 
@@ -308,8 +285,9 @@ class ColumnMatrix:
     def gram(self, rows: Indices) -> tuple[Floats, Floats]:
         """sum_j D a_j (D a_j)' (d, d) and sum_j D a_j (d,) over some rows, in float64."""
         d = self.shape[1]
-        pieces, least = max(1, min(GROUPS, GRAM_BYTES // (8 * d * d))), max(1, d // 4)
-        most = SLAB * pieces * max(least, TILE_BYTES // (8 * d))
+        pieces, least = max(1, min(AT.groups, (256 << 20) // (8 * d * d))), max(1, d // 4)
+        # two tiles of each piece before it is asked whether to go on: with 4000 features they take half a second
+        most = 2 * pieces * max(least, AT.tile_bytes // (8 * d))
         square, total = self._gram_of(rows[:most], pieces, least)
         for first in range(most, len(rows), most):
             beat()
@@ -384,5 +362,5 @@ class FewColumns(ColumnMatrix):
 
 def multiply_out(matrix: ColumnMatrix) -> ColumnMatrix:
     """The same columns, multiplied out where they are few."""
-    few = matrix.shape[0] * matrix.shape[1] < WORTH
+    few = matrix.shape[0] * matrix.shape[1] < AT.worth
     return FewColumns.of(matrix) if few and not isinstance(matrix, FewColumns) else matrix

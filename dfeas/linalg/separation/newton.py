@@ -20,31 +20,9 @@ import scipy  # loads its parts when they are used: every command would wait for
 
 from dfeas.linalg.basic import LOADING, solve_triangular
 from dfeas.linalg.blas import beat, one_thread
-from dfeas.linalg.columns import ColumnMatrix
 from dfeas.linalg.points import Floats, Indices
-
-RESOLVED = 1e-13
-"""A Cholesky factor is used while (1/C) / trace is above this."""
-CG_STEPS, CG_POWER = 10, 0.25
-"""A step by conjugate gradients is taken for so many products, times C to this power: halfspace 4000 x 100,000 takes 4 for
-C = 1 and 25 for C = 1e4. An entry of a product is as dear as one of a Gram matrix: half the flops, out of memory."""
-HEAVY = 1 << 30
-"""Multiplications from which a Gram matrix is worth avoiding: 4000 x 1000 columns take 0.25 s by one, 0.03 by products."""
-FORCING = 0.1
-"""Conjugate gradients end at this share of the gradient they began with (inexact Newton; Dembo, Eisenstat, Steihaug 1982): the
-active columns change before more digits help. 7 times fewer products than 1e-4 on halfspace 20,000 x 20,000."""
-EXACT = 1e-4
-"""The same where the optimum itself is wanted."""
-WITHIN = 1e-4
-"""Error of scores by which a step may go, where not all active columns need to be known."""
-SHARE = 0.01
-"""Error of a gradient beside its length with which conjugate gradients begin."""
-PIECES = 100
-"""Of a line search, at most: so often a bracket is halved until float64 has nothing between."""
-SHORT = 1 << 14
-"""Entries of active columns up to which a new Gram matrix takes less than to bring one up to date."""
-LEAST_SQUARES_BYTES = 16 << 20
-"""Largest float64 matrix of active columns for a QR."""
+from dfeas.linalg.separation import AT
+from dfeas.linalg.separation.columns import ColumnMatrix
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +77,14 @@ class Newton:
             active, low = point.score < 1, point.low
             if low > enough or low >= 1 or self.products >= self.most_products:
                 return
-            target = self._solve(active, C, FORCING if rough else EXACT)
+            target = self._solve(active, C, AT.forcing if rough else AT.exact)
             if target is None:
                 return
             step = target - point.v
             square = float(step @ step)
             if math.sqrt(square) <= 1e-12 * math.sqrt(float(target @ target)):
                 return
-            within = WITHIN if rough and self.matrix.large else 0.0
+            within = AT.within if rough and self.matrix.large else 0.0
             score = self.matrix.scores(target, within=within)
             slope = score - point.score
             t = line_search(1 - point.score, slope, float(point.v @ step), square, C)
@@ -135,8 +113,9 @@ class Newton:
         if min(k, d) > self.matrix.direct or (self.matrix.wide and 8 * k * d > self.matrix.room) or self._easy(active, C):
             return self._conjugate_gradients(active, C, share)
         self.products += min(k, d)
-        small = 8 * k * d <= LEAST_SQUARES_BYTES and min(k, d) <= self.matrix.direct
-        resolved = RESOLVED * k <= 1 / C
+        # 16 << 20: bytes of the largest float64 matrix of active columns for a QR
+        small = 8 * k * d <= 16 << 20 and min(k, d) <= self.matrix.direct
+        resolved = AT.resolved * k <= 1 / C
         if small and not resolved:
             return self._least_squares(rows, C)
         try:
@@ -162,13 +141,13 @@ class Newton:
         d, k = self.matrix.shape[1], int(active.sum())
         changed = k if self._active is None or k < d else min(k, int((self._active != active).sum()))
         gram = changed * min(k, d)
-        return bool(CG_STEPS * C**CG_POWER * k < gram) and (self.matrix.large or gram * d >= HEAVY)
+        return bool(AT.cg_steps * C**AT.cg_power * k < gram) and (self.matrix.large or gram * d >= AT.heavy)
 
     def _update(self, active: np.ndarray[tuple[int], np.dtype[np.bool_]], rows: Indices) -> None:
         """Bring the Gram matrix to the active columns: add and remove what changed, or begin again when that is less."""
         old = self._active
         self._active = active
-        few = rows.size * self.matrix.shape[1] <= SHORT
+        few = rows.size * self.matrix.shape[1] <= 1 << 14  # entries: a new matrix takes less than to bring one up to date
         if few or old is None or 2 * int((old != active).sum()) > len(rows) or self._updates == 20:
             self._gram, self._sum = self.matrix.gram(rows)
             self._updates = 0
@@ -201,7 +180,7 @@ class Newton:
             self.products += 1
             return step / C + normal(step)
 
-        downhill = matrix.combine(self.point.slack(), v / C, SHARE)
+        downhill = matrix.combine(self.point.slack(), v / C, 0.01)  # wrong by 1 % of its length is good enough to begin with
         target = v + conjugate_gradients(multiply, downhill, share, 200 if matrix.single else 1000)
         return target if np.isfinite(target).all() else None
 
@@ -260,7 +239,7 @@ def line_search(short: Floats, slope: Floats, along: float, square: float, C: fl
     where a Newton step ends, and takes three or so.
     """
     low, high, t = -1.0, math.inf, 1.0
-    for _ in range(PIECES):
+    for _ in range(100):  # halved so often a bracket has nothing between in float64
         active = (short > t * slope).nonzero()[0]
         some = slope[active]
         rise = square + C * float(some @ some)

@@ -14,7 +14,7 @@ grow with n: 50 m columns on halfspace, for 130 m where n is 500 m. A band of 18
 chosen where the columns that it saves are more work than a quarter of a pass, and, until half is met, where the first full pass
 would have more wrong than W may take: the lowest that there is room for stay after each batch.
 
-Memory holds ``COPIES`` of W while it grows, and while it is solved ``SOLVED_COPIES``, and beside them ``SYSTEMS`` of a basis,
+Memory holds ``copies`` of W while it grows, and while it is solved ``solved_copies``, and beside them ``systems`` of a basis,
 which its solver factorises. Where a basis leaves too few columns room, W gets all of it, and the solver takes conjugate
 gradients. A conflict that these find is named all the same, in about five systems while W is there: the checker, which proves
 it, takes more.
@@ -30,52 +30,21 @@ from math import ceil, isqrt, log
 import numpy as np
 
 from dfeas.errors import enough
-from dfeas.linalg.columns import BASIS_BYTES
-from dfeas.linalg.sparse_columns import DIRECT_SPARSE
+from dfeas.linalg import separation
 from dfeas.methods.protocol import Facts
+from dfeas.methods.working_set import AT
 from dfeas.passes.protocol import Blocks, Partial
 from dfeas.passes.select import sample, shuffle_others
-
-SAMPLE_LEAST = 20
-"""Columns of a sample without batches per feature, at least."""
-FILL = 5
-"""The first full pass after it takes so many times the sample."""
-SMALL_BYTES = 4 << 20
-"""Of columns that are few."""
-ROW_OVERHEAD = 100
-"""Bytes of a column in memory beside its entries: index, factor, score and what the solver keeps of it."""
-FROM_EACH = 16
-"""Blocks of the sample, at least, where there are many: neighbours are often alike."""
-SAMPLE, TAKEN, BAND = 8, 4, 30
-"""Columns per feature of a sample before batches, of each batch, and of the first full pass after them."""
-MET, GROWTH = 0.25, 5.0
-"""Share of the columns that are met before all are, and how many times those before are met after a batch, at most."""
-FULL_MET = 0.5
-"""The same share where the first full pass would find more wrong than memory holds: halfspaces 400 x 50,000 in 24 MiB and
-1000 x 30,000 in 64 MiB take 5.6 reads with each of three seeds; 5.4 to 6.4 with a quarter, 6.1 to 8.2 without batches.
-"""
-WORTH = 45
-"""Columns that are read in a pass in the time in which two are brought into memory and solved."""
-HEAVY_BYTES = 128 << 20
-"""Of W, below which a share of a pass is worth more: 400 x 100,000 takes 0.9 s of processor time without batches, 1.1 with."""
-LEAST_ROOM = 1 << 20
-"""Bytes of a basis that always has room, of 362 features: a budget that has a block of data holds its systems, too."""
-COPIES, SOLVED_COPIES = 2.5, 2.0
-"""Copies of W in memory while it grows, and while it is solved."""
-SYSTEMS = 8
-"""Copies of a basis in float64 that the solver in memory makes."""
-LEAD = 8
-"""Passes that a leader may take before points of many features come into memory: about what reading them there costs."""
 
 
 def column_bytes(facts: Facts) -> int:
     """Bytes of a column in memory."""
-    return int(facts.column_bytes) + ROW_OVERHEAD
+    return int(facts.column_bytes) + AT.row_overhead
 
 
 def at_once(facts: Facts) -> bool:
     """Whether all columns are so few that a pass less is worth more than what it takes to solve all of them."""
-    return facts.n * column_bytes(facts) <= SMALL_BYTES
+    return facts.n * column_bytes(facts) <= AT.small_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,32 +73,32 @@ def schedule(facts: Facts, cap: int, seed: int) -> Schedule:
     full W leaves more wrong than it may take; all columns at once, when the first pass would take them anyway, or they are few.
     """
     m, n = facts.m, facts.n
-    count = max(isqrt(m * n), SAMPLE_LEAST * m, 1000)
-    if n <= cap and (n <= FILL * count or at_once(facts)):
+    count = max(isqrt(m * n), AT.sample_least * m, 1000)
+    if n <= cap and (n <= AT.fill * count or at_once(facts)):
         return Schedule(_draw_sample(facts, n, seed), n, (), 0, 0)
-    heavy = min(n, (1 + FILL) * count) * column_bytes(facts) > HEAVY_BYTES and WORTH * count > n
+    heavy = min(n, (1 + AT.fill) * count) * column_bytes(facts) > AT.heavy_bytes and AT.worth * count > n
     if heavy and facts.tolerance is None:
-        drawn = _draw_sample(facts, SAMPLE * m, seed)
-        batches = _cut_batches(facts, SAMPLE * m, drawn.blocks, seed, MET)
-        found = Schedule(drawn, SAMPLE * m, batches, TAKEN * m, BAND * m)
+        drawn = _draw_sample(facts, AT.sample * m, seed)
+        batches = _cut_batches(facts, AT.sample * m, drawn.blocks, seed, AT.met)
+        found = Schedule(drawn, AT.sample * m, batches, AT.taken * m, AT.band * m)
         if found.columns <= cap:
             return found
     crowded = cap < n and cap * cap < 2 * m * n  # a sample of cap leaves m n / cap wrong, and a pass may take cap / 2
     count = min(count, cap if crowded else max(1, cap // 2))
     drawn = _draw_sample(facts, count, seed)
-    batches = _cut_batches(facts, count, drawn.blocks, seed, FULL_MET) if crowded else ()
-    return Schedule(drawn, count, batches, cap // 2 if crowded else 0, FILL * count)
+    batches = _cut_batches(facts, count, drawn.blocks, seed, AT.full_met) if crowded else ()
+    return Schedule(drawn, count, batches, cap // 2 if crowded else 0, AT.fill * count)
 
 
 def _draw_sample(facts: Facts, count: int, seed: int) -> Partial:
-    return sample(facts.m, count, facts.n, facts.blocks, min(FROM_EACH, -(-facts.blocks // 8)), seed)
+    return sample(facts.m, count, facts.n, facts.blocks, min(AT.from_each, -(-facts.blocks // 8)), seed)
 
 
 def _cut_batches(facts: Facts, count: int, drawn: Blocks, seed: int, share: float) -> tuple[Blocks, ...]:
     """Blocks in random order until a share is met, without those of a sample of ``count`` columns."""
     others = shuffle_others(facts.blocks, drawn, seed)
     most = max(1.0, share * facts.n / count)
-    steps = max(1, ceil(log(most, GROWTH)))
+    steps = max(1, ceil(log(most, AT.growth)))
     met = [round(count * (most ** (step / steps) - 1) * facts.blocks / facts.n) for step in range(steps + 1)]
     edges = sorted({min(len(others), place) for place in met})
     return tuple(tuple(np.sort(others[first:stop]).tolist()) for first, stop in pairwise(edges))
@@ -137,27 +106,27 @@ def _cut_batches(facts: Facts, count: int, drawn: Blocks, seed: int, share: floa
 
 def holds_basis(facts: Facts) -> bool:
     """Whether there is room for a basis of dense columns in float64."""
-    return 8 * min(facts.m, facts.n) * facts.m <= BASIS_BYTES
+    return 8 * min(facts.m, facts.n) * facts.m <= separation.AT.basis_bytes
 
 
 def basis_bytes(facts: Facts) -> int:
     """Bytes of a basis of columns in float64, or of the largest system of sparse ones that is factorised."""
     size = min(facts.m, facts.n)
-    return 8 * (min(size, DIRECT_SPARSE) ** 2 if facts.entries else size * facts.m)
+    return 8 * (min(size, separation.AT.direct_sparse) ** 2 if facts.entries else size * facts.m)
 
 
 def capacity(facts: Facts) -> int:
     """Columns that W may hold: fewer where that leaves room for a basis, as long as they are the least that is useful."""
     most = min(facts.n, facts.memory // column_bytes(facts))
-    basis = min(basis_bytes(facts), BASIS_BYTES)
-    beside = int((COPIES * facts.memory - SYSTEMS * basis) / SOLVED_COPIES) // column_bytes(facts)
+    basis = min(basis_bytes(facts), separation.AT.basis_bytes)
+    beside = int((AT.copies * facts.memory - AT.systems * basis) / AT.solved_copies) // column_bytes(facts)
     return min(most, beside) if beside >= least_columns(facts) else most
 
 
 def solver_room(facts: Facts) -> int:
     """Bytes of the largest basis of columns, or other copy of them in float64, that the solver in memory may have beside W."""
-    left = COPIES * facts.memory - SOLVED_COPIES * capacity(facts) * column_bytes(facts)
-    return max(LEAST_ROOM, min(BASIS_BYTES, int(left / SYSTEMS)))
+    left = AT.copies * facts.memory - AT.solved_copies * capacity(facts) * column_bytes(facts)
+    return max(AT.least_room, min(separation.AT.basis_bytes, int(left / AT.systems)))
 
 
 def least_columns(facts: Facts) -> int:
@@ -188,7 +157,7 @@ def held_columns(facts: Facts) -> int:
 def kept_bytes(facts: Facts) -> float:
     """Bytes of what is kept of them at the peak, and of the solver's systems."""
     held = held_columns(facts) * column_bytes(facts)
-    return max(COPIES * held, SOLVED_COPIES * held + SYSTEMS * min(basis_bytes(facts), solver_room(facts)))
+    return max(AT.copies * held, AT.solved_copies * held + AT.systems * min(basis_bytes(facts), solver_room(facts)))
 
 
 def drops(facts: Facts) -> bool:
@@ -201,7 +170,7 @@ def passes_ahead(facts: Facts) -> int:
     a few products separate many of them before the solver has begun. An earlier run's direction is better than these.
     """
     wide = not facts.entries and not holds_basis(facts) and facts.n <= capacity(facts)
-    return LEAD if wide and facts.tolerance is None and facts.start is None else 0
+    return AT.lead if wide and facts.tolerance is None and facts.start is None else 0
 
 
 def describe_unresolved(facts: Facts) -> str:
@@ -209,6 +178,6 @@ def describe_unresolved(facts: Facts) -> str:
     basis = basis_bytes(facts)
     if facts.entries or solver_room(facts) >= basis or not holds_basis(facts):
         return "the columns in memory have a margin below the rounding of float64, if any"
-    least = (SYSTEMS * basis + SOLVED_COPIES * least_bytes(facts)) / COPIES
+    least = (AT.systems * basis + AT.solved_copies * least_bytes(facts)) / AT.copies
     room = enough(4 * least)
     return f"the columns in memory are too near to a conflict without a basis, which has room with --memory {room}"
