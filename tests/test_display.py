@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import chdir
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -97,57 +98,43 @@ def shown(room: Path) -> dict[str, tuple[Any, str]]:
     """Answers of all kinds, and what their commands printed of them."""
     found: dict[str, tuple[Any, str]] = {}
 
-    def add(name: str, answer: Any, *words: str, last: str = "") -> None:
-        text = printed(*words, cwd=room) if words else (room / f"{name}.txt").read_text()
+    def add(name: str, answer: Any, words: str = "", last: str = "") -> None:
+        text = printed(*words.split(), cwd=room) if words else (room / f"{name}.txt").read_text()
         assert text.endswith(f"{last}\n")
         found[name] = answer, text.removesuffix(f"{last}\n") if last else text
 
-    for name in RUNS:
-        add(name, dfeas.load(room / name), last=f"results      {name}")
-    add(
-        "hull",
-        dfeas.in_hull([0, 0, 0], room / "yes", out=room / "again"),
-        "in-hull",
-        "0,0,0",
-        "yes",
-        "--out",
-        "h",
-        "-q",
-        last="results      h",
-    )
     np.save(room / "X.npy", [[1.0, 2.0], [-1.0, -1.0]])
     np.save(room / "right.npy", [1.0, -2.0])
-    found_x = dfeas.feasible(room / "X.npy", room / "right.npy", out=room / "system")
-    add("feasible", found_x, "feasible", "X.npy", "right.npy", "--out", "f", "-q", last="results      f")
-    add("check", dfeas.verify_run(room / "result"), "verify", "result")
-    add("checks", dfeas.verify_run(room / "classes"), "verify", "classes")
-    add("scores", dfeas.predict(room / "result", room / "yes"), "predict", "result", "yes", "s.npy", last="written      s.npy")
-    places = dfeas.predict(room / "classes", room / "three")
-    add("places", places, "predict", "classes", "three", "p.npy", last="written      p.npy")
-    add("compared", dfeas.compare([room / "result", room / "race"]), "compare", "result", "race")
-    words = "check-separation", "no.csv", "--label-column", "kind"
-    add("regression", dfeas.check_separation(room / "no.csv", "kind"), *words)
-    add("outcomes", dfeas.check_separation(room / "two.csv", ["kind", "late"]), words[0], "two.csv", words[2], "kind,late")
-    add("suspects", dfeas.suspects(room / "no.csv", "kind"), "suspects", "no.csv", "--label-column", "kind")
-    add("status", run_status(room / "result"), "status", str(room / "result"))
-    add("plan", dfeas.plan(room / "yes"), "plan", str(room / "yes"))
-    add("cones", dfeas.predict(room / "on-cones", room / "q"), "predict", "on-cones", "q", "e.npy", last="written      e.npy")
-    add("info", dfeas.info(room / "yes"), "info", str(room / "yes"))
-    header = open_source(Source(DataSpec(room / "yes"))).header
-    found["dataset"] = header, printed("info", "yes", cwd=room).removeprefix("data         yes\n")
-    # what no command prints
-    classes = dfeas.soft_margin_classes(room / "three")
-    status = replace(run_status(room / "result"), run=HOSTILE, out="out", task="processing")
-    certificate = dfeas.load(room / "result").evidence
-    chosen = dfeas.table(room / "no.csv", "kind", columns="*")
-    for answer in (
-        chosen,
-        classes,
-        status,
-        certificate,
-        dfeas.firth([[0.0]] * 5 + [[1.0]] * 5, [0, 0, 0, 1, 1, 1, 1, 1, 1, 1]),
-    ):
-        found[type(answer).__name__] = answer, f"{answer}\n"
+    for name in RUNS:
+        add(name, dfeas.load(room / name), last=f"results      {name}")
+    with chdir(room):
+        add("hull", dfeas.in_hull([0, 0, 0], "yes", out="again"), "in-hull 0,0,0 yes --out h -q", "results      h")
+        system = dfeas.feasible("X.npy", "right.npy", out="system")
+        add("feasible", system, "feasible X.npy right.npy --out f -q", "results      f")
+        add("check", dfeas.verify_run("result"), "verify result")
+        add("checks", dfeas.verify_run("classes"), "verify classes")
+        add("scores", dfeas.predict("result", "yes"), "predict result yes s.npy", "written      s.npy")
+        add("places", dfeas.predict("classes", "three"), "predict classes three p.npy", "written      p.npy")
+        add("cones", dfeas.predict("on-cones", "q"), "predict on-cones q e.npy", "written      e.npy")
+        add("compared", dfeas.compare(["result", "race"]), "compare result race")
+        add("regression", dfeas.check_separation("no.csv", "kind"), "check-separation no.csv --label-column kind")
+        two = dfeas.check_separation("two.csv", ["kind", "late"])
+        add("outcomes", two, "check-separation two.csv --label-column kind,late")
+        add("suspects", dfeas.suspects("no.csv", "kind"), "suspects no.csv --label-column kind")
+        add("status", run_status("result"), "status result")
+        add("plan", dfeas.plan("yes"), "plan yes")
+        add("info", dfeas.info("yes"), "info yes")
+        header = open_source(Source(DataSpec("yes"))).header
+        found["dataset"] = header, printed("info", "yes", cwd=room).removeprefix("data         yes\n")
+        # what no command prints
+        for answer in (
+            dfeas.table("no.csv", "kind", columns="*"),
+            dfeas.soft_margin_classes("three"),
+            replace(run_status("result"), run=HOSTILE, out="out", task="processing"),
+            dfeas.load("result").evidence,
+            dfeas.firth([[0.0]] * 5 + [[1.0]] * 5, [0, 0, 0, 1, 1, 1, 1, 1, 1, 1]),
+        ):
+            found[type(answer).__name__] = answer, f"{answer}\n"
     return found
 
 

@@ -24,23 +24,8 @@ from dfeas.geometry.prediction import Prediction
 from dfeas.verify.certificate import Check
 
 ESTIMATORS = {name: getattr(estimators, name) for name in estimators.__all__}
-ELSEWHERE = {
-    value.__name__: value
-    for value in (
-        Check,
-        ConePrediction,
-        FirthFit,
-        Info,
-        Plan,
-        Prediction,
-        Separated,
-        Separations,
-        cancel,
-        fetch,
-        status,
-        submit,
-    )
-}
+WITHOUT_NAME = (Check, ConePrediction, FirthFit, Info, Plan, Prediction, Separated, Separations, cancel, fetch, status, submit)
+ELSEWHERE = {value.__name__: value for value in WITHOUT_NAME}
 """What the reference has, but for what is an attribute of dfeas."""
 CALLABLE = {name: value for name in dfeas.__all__ if callable(value := getattr(dfeas, name))} | ESTIMATORS | ELSEWHERE
 ERRORS = {name for name, value in CALLABLE.items() if isinstance(value, type) and issubclass(value, Exception)}

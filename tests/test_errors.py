@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import pickle
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +14,7 @@ import pytest
 import dfeas
 from dfeas.cli.remote import status
 from dfeas.errors import visible
+from tests.typed import dfeas as typed
 
 
 def test_errors_are_those_of_python_too(tmp_path: Path) -> None:
@@ -24,11 +23,7 @@ def test_errors_are_those_of_python_too(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="not finite"):
         dfeas.solve([[np.nan, 1.0], [1.0, 1.0]], [0, 1])
     dfeas.ingest(np.eye(4), tmp_path / "data", y=[0, 1, 0, 1])
-    (chunk,) = (
-        (tmp_path / "data" / "X").glob("c*/0")
-        if (tmp_path / "data" / "X" / "c").exists()
-        else [path for path in (tmp_path / "data" / "X").rglob("*") if path.is_file() and path.suffix != ".json"][:1]
-    )
+    chunk = next((tmp_path / "data" / "X").glob("c.*"))
     chunk.write_bytes(chunk.read_bytes()[:-1])
     with pytest.raises(OSError, match="bytes, expected"):
         dfeas.solve(tmp_path / "data")
@@ -51,16 +46,10 @@ def test_commands_in_errors_can_be_typed_and_called(tmp_path: Path) -> None:
         dfeas.solve(tmp_path)
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "tcp://user:SECRET@host:1",
-        "user:SECRET@host:1",
-        "https://SECRET@host/x",
-        "tls://a:SEC/RET@h:1",
-        "s3://b/k?signature=SECRET",
-    ],
-)
+URLS = "tcp://user:SECRET@host:1 user:SECRET@host:1 https://SECRET@host/x tls://a:SEC/RET@h:1 s3://b/k?signature=SECRET"
+
+
+@pytest.mark.parametrize("url", URLS.split())
 def test_what_a_url_keeps_secret_is_not_repeated(url: str, tmp_path: Path) -> None:
     X, labels = [[1.0], [2.0]], [1, -1]
     asked: list[Callable[[], object]] = [
@@ -75,8 +64,7 @@ def test_what_a_url_keeps_secret_is_not_repeated(url: str, tmp_path: Path) -> No
         with pytest.raises(dfeas.DfeasError) as caught:
             ask()
         assert not {"SECRET", "SEC/RET"} & set(re.findall("SEC/?RET", f"{caught.value} {caught.value.as_typed}"))
-    command = [sys.executable, "-m", "dfeas", "solve", "data", "--scheduler", url, "--out", "run", "--json"]
-    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    ended = typed("solve", "data", "--scheduler", url, "--out", "run", "--json", cwd=tmp_path)
     assert ended.returncode == 2
     assert not re.search("SEC/?RET", ended.stdout + ended.stderr)
     assert json.loads(ended.stderr)["exit_code"] == 2

@@ -27,12 +27,6 @@ CALLS = {
         123,
         CONFLICTS | OTHERS | SCIPY,
     ),
-    "by products": (
-        "import dfeas, numpy as np; X = np.random.default_rng(0).standard_normal((6100, 700), np.float32); "
-        "assert dfeas.solve(X, X @ X[0] > 0)",
-        123,
-        CONFLICTS | OTHERS | SCIPY,
-    ),
     "command": (
         "import dfeas.__main__\ntry: dfeas.__main__.main()\nexcept SystemExit: pass",
         132,

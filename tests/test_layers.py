@@ -9,140 +9,35 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "dfeas"
 
-OF_LEAVES = {"data", "display", "engine", "errors", "geometry", "linalg", "machine", "methods", "passes", "problem"}
-OF_LEAVES |= {"exact", "settings", "verify"}
-# room -> rooms that it may import
-ALLOWED = {
-    "errors": set(),
-    "machine": set(),
-    "display": {"errors"},
-    "exact": {"errors"},
-    "leaves": {"errors"},
-    "cones": OF_LEAVES,
-    "kernels": OF_LEAVES,
-    "linalg": {"machine"},
-    "passes": {"linalg"},
-    "methods": {"errors", "linalg", "passes"},
-    "data": {"leaves", "display", "errors", "linalg", "machine", "passes", "settings"},
-    "settings": {"errors", "machine"},
-    "problem": {"data", "errors", "settings"},
-    "engine": {"data", "errors", "linalg", "machine", "passes", "settings"},
-    "geometry": {
-        "leaves",
-        "data",
-        "display",
-        "engine",
-        "errors",
-        "linalg",
-        "machine",
-        "methods",
-        "passes",
-        "problem",
-        "settings",
-    },
-    "verify": {"leaves", "data", "display", "errors", "exact"},
-    "figures": {"data", "errors", "linalg", "passes"},
-    "answers": {
-        "leaves",
-        "data",
-        "display",
-        "engine",
-        "errors",
-        "exact",
-        "figures",
-        "geometry",
-        "linalg",
-        "methods",
-        "passes",
-        "problem",
-        "settings",
-        "verify",
-    },
-    "run": {
-        "answers",
-        "data",
-        "display",
-        "engine",
-        "errors",
-        "exact",
-        "figures",
-        "geometry",
-        "linalg",
-        "machine",
-        "methods",
-        "passes",
-        "problem",
-        "verify",
-        "settings",
-    },
-    "reports": {
-        "answers",
-        "data",
-        "display",
-        "engine",
-        "errors",
-        "figures",
-        "linalg",
-        "methods",
-        "passes",
-        "problem",
-        "run",
-        "settings",
-        "verify",
-    },
-    "analysis": {
-        "answers",
-        "data",
-        "display",
-        "engine",
-        "errors",
-        "exact",
-        "geometry",
-        "linalg",
-        "machine",
-        "methods",
-        "passes",
-        "problem",
-        "run",
-        "verify",
-        "settings",
-    },
-    "api": {"analysis", "answers", "data", "engine", "errors", "figures", "problem", "reports", "run", "settings", "verify"},
-    "estimators": {
-        "leaves",
-        "analysis",
-        "answers",
-        "api",
-        "data",
-        "engine",
-        "errors",
-        "geometry",
-        "linalg",
-        "methods",
-        "problem",
-        "run",
-        "settings",
-    },
-    "cli": {
-        "leaves",
-        "analysis",
-        "answers",
-        "api",
-        "data",
-        "display",
-        "engine",
-        "errors",
-        "geometry",
-        "linalg",
-        "methods",
-        "problem",
-        "reports",
-        "run",
-        "settings",
-        "verify",
-    },
-    "__main__": {"cli", "engine", "machine"},
-}
+ROOMS = """
+errors:
+machine:
+display: errors
+exact: errors
+leaves: errors
+cones: data display engine errors exact geometry linalg machine methods passes problem settings verify
+kernels: data display engine errors exact geometry linalg machine methods passes problem settings verify
+linalg: machine
+passes: linalg
+methods: errors linalg passes
+data: display errors leaves linalg machine passes settings
+settings: errors machine
+problem: data errors settings
+engine: data errors linalg machine passes settings
+geometry: data display engine errors leaves linalg machine methods passes problem settings
+verify: data display errors exact leaves
+figures: data errors linalg passes
+answers: data display engine errors exact figures geometry leaves linalg methods passes problem settings verify
+run: answers data display engine errors exact figures geometry linalg machine methods passes problem settings verify
+reports: answers data display engine errors figures linalg methods passes problem run settings verify
+analysis: answers data display engine errors exact geometry linalg machine methods passes problem run settings verify
+api: analysis answers data engine errors figures problem reports run settings verify
+estimators: analysis answers api data engine errors geometry leaves linalg methods problem run settings
+cli: analysis answers api data display engine errors geometry leaves linalg methods problem reports run settings verify
+__main__: cli engine machine
+"""
+"""A room, and the rooms that it may import."""
+ALLOWED = {room: set(below.split()) for room, _, below in (line.partition(":") for line in ROOMS.split("\n") if line)}
 LEAVES = ("cones", "kernels")
 MATPLOTLIB_ONLY_IN = {"figures.py"}
 DASK_ONLY_IN = {

@@ -57,7 +57,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.filterwarnings("ignore")
 @given(st.sampled_from(OPTIONS), STRANGE)
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 def test_a_strange_value_is_refused_in_one_line_or_taken(folder: Path, option: tuple[str, str], value: Any) -> None:
     verb, name = option
     with pytest.MonkeyPatch.context() as patch:
@@ -72,11 +72,21 @@ def test_a_strange_value_is_refused_in_one_line_or_taken(folder: Path, option: t
         ({"intercept": "no"}, "intercept='no': expected True or False"),
         ({"callback": 3}, "callback=3: expected a function"),
         ({"out": 5}, "out=5: expected text or a path"),
+        ({"max_passes": 0}, "max_passes=0: expected at least 1"),
         ({"max_passes": 1.5}, "max_passes=1.5: expected a whole number"),
-        ({"time_limit": "long"}, "time_limit='long': expected a number"),
         ({"max_passes": True}, "expected a whole number"),
+        ({"time_limit": "long"}, "time_limit='long': expected a number"),
+        ({"time_limit": -1}, "time_limit=-1: expected a positive number of seconds"),
         ({"method": 3}, "method=3: expected text"),
+        ({"method": "newton"}, "unknown method newton; expected auto, "),
+        ({"eps": 0}, "eps=0: expected a number from 1e-12, which float64 can prove, to below 1"),
+        ({"eps": 2}, "eps=2: expected a number from 1e-12"),
+        ({"eps": 1e-17}, "eps=1e-17: expected a number from 1e-12"),
         ({"eps": 1j}, "expected a number"),
+        ({"margin_tolerance": 0}, "margin_tolerance=0: expected a number from 1e-6 to below 1"),
+        ({"margin_tolerance": 1.0}, "margin_tolerance=1.0: expected a number from 1e-6 to below 1"),
+        ({"memory": "1k"}, "memory='0.98kiB' is too little for one block of 48 B: at least memory='"),
+        *(({"memory": text}, "expected a size such as 2GB") for text in ("", "GB", "-1GB", "2XB", "1e99", "2 GB 3x")),
     ],
 )
 def test_what_is_expected_is_said(options: dict[str, Any], message: str) -> None:

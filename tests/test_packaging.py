@@ -114,15 +114,6 @@ def test_the_workflow_pins_what_it_uses_and_keeps_no_credentials() -> None:
     ],
 )
 def test_files_for_hosts_are_of_their_schemas(schema: str, files: list[str]) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "check_jsonschema",
-        "--builtin-schema",
-        f"vendor.{schema}",
-        "--output-format",
-        "json",
-        *files,
-    ]
-    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{schema}", "--output-format", "json"]
+    done = subprocess.run([*command, *files], cwd=PROJECT, capture_output=True, text=True, check=False)
     assert json.loads(done.stdout)["status"] == "ok", done.stdout

@@ -2,41 +2,27 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow
-import pyarrow.parquet
 import pytest
 
 import dfeas
 from dfeas.analysis.regression.files import of_formula, of_table
 from dfeas.analysis.regression.outcome import Asked
 from dfeas.run.resources import Resources
-from tests.run.test_resume import run_until
+from tests.run.making import run_until
 from tests.typed import apart
 from tests.typed import dfeas as typed
 
 COUNT = 45_000
 SMALL = "24MB"
 """Of which a table of ``COUNT`` rows is more than the part that may be held."""
-
-PEAK = """
-import resource, sys
-from dfeas.cli.main import main
-sys.argv = ["dfeas", *sys.argv[1:]]
-try:
-    main()
-finally:
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, file=sys.stderr)
-"""
 
 
 def patients(n: int = COUNT) -> pd.DataFrame:
@@ -73,17 +59,12 @@ def rest(outcome: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same rows as CSV, TSV, packed, Parquet, and as a folder of it."""
+    """The same rows as CSV and Parquet, and the first of them."""
     made = tmp_path_factory.mktemp("tables")
     frame = patients()
-    text = frame.to_csv(index=False)
-    (made / "t.csv").write_text(text)
-    (made / "t.csv.gz").write_bytes(gzip.compress(text.encode()))
-    frame.to_csv(made / "t.tsv", index=False, sep="\t")
+    frame.to_csv(made / "t.csv", index=False)
+    frame[:2000].to_csv(made / "few.csv", index=False)
     frame.to_parquet(made / "t.parquet")
-    (made / "parts").mkdir()
-    for part in range(3):
-        frame[part * COUNT // 3 : (part + 1) * COUNT // 3].to_parquet(made / "parts" / f"{part}.parquet")
     return made
 
 
@@ -114,10 +95,7 @@ def _scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dfeas.analysis.regression.likelihood.SECONDS", 1e3)
 
 
-@pytest.mark.parametrize(
-    ("name", "outcome"),
-    [("t.parquet", outcome) for outcome in OUTCOMES] + [(name, "died") for name in ("t.csv", "parts")],
-)
+@pytest.mark.parametrize(("name", "outcome"), [("t.csv", "died"), ("t.parquet", "falls")])
 def test_a_file_is_the_same_regression_as_its_frame_held_or_not(folder: Path, name: str, outcome: str, tmp_path: Path) -> None:
     frame, asked = patients(), {"outcome": "poisson"} if outcome == "falls" else {}
     expected = dfeas.check_separation(frame.drop(columns=rest(outcome)), outcome, **asked)
@@ -132,71 +110,42 @@ def test_a_file_is_the_same_regression_as_its_frame_held_or_not(folder: Path, na
         assert [each.text for each in found.advice] == [each.text for each in expected.advice]
         assert looked == ([None] * len(looked) if memory == SMALL else [each.finite for each in expected.advice])
         assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("outcome", OUTCOMES)
-def test_an_overlap_of_a_file_names_rows_that_conflict(folder: Path, outcome: str) -> None:
-    kind = "poisson" if outcome == "falls" else None
-    asked = Asked(outcome, outcome=kind, without=[*rest(outcome), "ward"], resources=Resources(memory=SMALL))
-    found = of_table(folder / "t.parquet", asked)
-    assert (found.kind, found.proof, found.levels) == ("overlap", "exact", {})
-    assert found.points == sorted(set(found.points))
-    small = patients().iloc[found.points].drop(columns=[*rest(outcome), "ward"])
+    overlap = of_table(
+        folder / name, Asked(outcome, without=[*rest(outcome), "ward"], resources=Resources(memory=SMALL), **asked)
+    )
+    assert (overlap.kind, overlap.proof, overlap.levels) == ("overlap", "exact", {})
+    assert overlap.points == sorted(set(overlap.points))
     if outcome != "falls":  # zeros alone decide of counts, so a conflict may be one of counts above zero
-        assert dfeas.check_separation(small, outcome).finite
-
-
-def test_python_takes_a_path_too(folder: Path, tmp_path: Path) -> None:
-    patients(500).drop(columns=rest("died")).to_csv(tmp_path / "t.csv", index=False)
-    assert dfeas.check_separation(tmp_path / "t.csv", "died").levels == {"ward": ["lung"]}
-    with pytest.raises(dfeas.UsageError, match="say which column has the outcomes"):
-        dfeas.check_separation(str(tmp_path / "t.csv"))
+        assert dfeas.check_separation(frame.iloc[overlap.points].drop(columns=[*rest(outcome), "ward"]), outcome).finite
 
 
 def test_a_formula_on_the_command_line(folder: Path) -> None:
-    said = run(folder / "t.parquet", "--formula", "died ~ age + C(ward)").stdout
+    said = run(folder / "few.csv", "--formula", "died ~ age + C(ward)").stdout
     assert "level lung of C(ward) separates" in said
-    assert "overlap" in run(folder / "t.csv", "--formula", "died ~ age + income").stdout
-    assert "no separation" in run(folder / "t.csv", "--formula", "falls ~ age", "--outcome", "poisson").stdout
+    assert "overlap" in run(folder / "few.csv", "--formula", "died ~ age + income").stdout
+    assert "no separation" in run(folder / "few.csv", "--formula", "falls ~ age", "--outcome", "poisson").stdout
 
 
 def test_times_and_strata_on_the_command_line(tmp_path: Path) -> None:
-    table = pd.DataFrame(
-        {"x": [3, 2, 1, 2, 1, 3], "time": [1, 2, 3, 1, 2, 3], "died": [1, 1, 0, 1, 1, 1], "ward": list("aaabbb")}
-    )
+    columns = {"x": [3, 2, 1, 2, 1, 3], "time": [1, 2, 3, 1, 2, 3], "died": [1, 1, 0, 1, 1, 1], "ward": list("aaabbb")}
+    table = pd.DataFrame(columns)
     table.to_csv(tmp_path / "t.csv", index=False)
-    of_cox, in_wards = ["--outcome", "cox", "--time-column", "time"], ["--strata", "ward"]
-    for question in (["--label-column", "died", "--without", "ward"], ["--formula", "died ~ x"]):
-        assert "no separation" in run(tmp_path / "t.csv", *question, *of_cox).stdout
-    above = run(tmp_path / "t.csv", "--label-column", "died", "--without", "ward", *of_cox, *in_wards, "--json").stdout
-    assert json.loads(above)["finite"] is dfeas.check_separation(table, ["time", "died"], outcome="cox", strata="ward").finite
-    words = ["--label-column", "died", "--without", "ward"]
-    assert "--time-column NAME" in run(tmp_path / "t.csv", *words, "--outcome", "cox", code=2).stderr
-    assert "--strata NAME" in run(tmp_path / "t.csv", *words, "--outcome", "conditional", code=2).stderr
-
-
-def test_rows_without_weight_are_left_out_by_the_command(tmp_path: Path) -> None:
-    """The one row that contradicts has no weight; the column of weights, which tells it apart, is no regressor."""
-    (tmp_path / "t.csv").write_text("age,w,died\n20,1,0\n30,2,0\n90,0,0\n60,0.5,1\n70,1,1\n")
-    for question in (["--label-column", "died"], ["--formula", "died ~ age"]):
-        values = json.loads(run(tmp_path / "t.csv", *question, "--weights-column", "w", "--json").stdout)
-        assert (values["kind"], values["columns"], values["points"]) == ("complete", ["age"], [0, 1, 3, 4])
-        assert values["notes"] == ["1 of 5 rows has no weight, and is not in the likelihood"]
-    wrong = {"age": "column age: the weight of row 1 is -30", "died": "in columns of their own", "weight": "no column weight"}
-    (tmp_path / "t.csv").write_text("age,died\n20,0\n-30,1\n")
-    for name, said in wrong.items():
-        code = 2 if name == "died" else 4
-        assert said in run(tmp_path / "t.csv", "--label-column", "died", "--weights-column", name, code=code).stderr
+    words = [tmp_path / "t.csv", "--label-column", "died", "--without", "ward"]
+    of_cox, in_wards = ["--outcome", "cox", "--time-column", "time"], ["--strata", "ward", "--json"]
+    for question in (words, [tmp_path / "t.csv", "--formula", "died ~ x"]):
+        assert "no separation" in run(*question, *of_cox).stdout
+    expected = dfeas.check_separation(table, ["time", "died"], outcome="cox", strata="ward")
+    assert json.loads(run(*words, *of_cox, *in_wards).stdout)["finite"] is expected.finite
+    assert "--time-column NAME" in run(*words, "--outcome", "cox", code=2).stderr
+    assert "--strata NAME" in run(*words, "--outcome", "conditional", code=2).stderr
 
 
 @pytest.mark.parametrize(
     ("formula", "asked"),
     [
-        ("died ~ age + C(ward) + smoker", {}),
         ("died ~ 0 + ward * income", {}),
         ("falls ~ age + np.log(income) + ward", {"outcome": "poisson"}),
-        ("grade ~ ward + age", {}),
-        ("died ~ smoker:age", {}),
+        ("grade ~ C(ward) + age", {}),
     ],
 )
 def test_a_formula_in_parts_is_the_same_as_of_all_rows(folder: Path, formula: str, asked: dict[str, Any]) -> None:
@@ -204,9 +153,8 @@ def test_a_formula_in_parts_is_the_same_as_of_all_rows(folder: Path, formula: st
     parts = of_formula(folder / "t.parquet", formula, Asked(resources=Resources(memory=SMALL), **asked))
     for key in ("kind", "proof", "outcome", "classes", "columns", "levels", "separated"):
         assert getattr(parts, key) == getattr(whole, key), key
-    if not whole.finite:
-        assert parts.points[:1000] == whole.points[:1000]
-        assert [each.text for each in parts.advice] == [each.text for each in whole.advice]
+    assert parts.points[:1000] == whole.points[:1000]
+    assert [each.text for each in parts.advice] == [each.text for each in whole.advice]
 
 
 def test_a_formula_that_needs_all_rows_says_so_where_they_have_no_room(folder: Path) -> None:
@@ -224,7 +172,7 @@ WRONG: dict[str, tuple[Sequence[str], int, str]] = {
     "both": (["--label-column", "died", "--formula", "died ~ age"], 2, "give --label-column NAME, or --formula TEXT"),
     "no column": (["--label-column", "dead"], 4, "no column dead; did you mean died?; the columns are id, born, age"),
     "no such regressor": (["--label-column", "died", "--without", "weight"], 4, "no column weight"),
-    "id": (["--label-column", "died", "--without", "born"], 4, "column id has another text in each of 45000 rows"),
+    "id": (["--label-column", "died", "--without", "born"], 4, "column id has another text in each of 2000 rows"),
     "dates": (["--label-column", "died", "--without", "id"], 4, "column born holds dates or times"),
     "counts": (["--label-column", "falls", *without("id", "born")], 2, "counts (--outcome poisson)"),
 }
@@ -233,7 +181,7 @@ WRONG: dict[str, tuple[Sequence[str], int, str]] = {
 @pytest.mark.parametrize("case", WRONG)
 def test_what_cannot_be_answered_is_one_line_and_an_exit_code(folder: Path, case: str) -> None:
     words, code, said = WRONG[case]
-    done = run(folder / "t.csv", *words, code=code)
+    done = run(folder / "few.csv", *words, code=code)
     assert said in done.stderr
     assert done.stderr.count("\n") <= 1
     assert "Traceback" not in done.stderr
@@ -241,16 +189,12 @@ def test_what_cannot_be_answered_is_one_line_and_an_exit_code(folder: Path, case
 
 BAD = {
     "gap": ("age,died\n1,0\n,1\n3,0\nNA,1\n", r"missing values in age \(2, the first in row 1\)"),
-    "gap of text": ("ward,died\na,0\n,1\nb,0\nb,1\n", r"missing values in ward \(1, the first in row 1\)"),
     "no outcome": ("age,died\n1,0\n2,\n3,1\n", r"missing values in died \(1, the first in row 1\)"),
+    "a dot": ("age,died\n1,0\n.,1\n3,0\n", r"missing values in age \(1, the first in row 1\)"),
     "ragged": ("age,died\n1,0\n2,1,3\n3,1\n", "line 3: 3 cells, expected 2 as in the first line"),
     "long ids": (f"id,died\n{2**60},0\n{2**60 + 1},1\n", "column id: an integer beyond"),
-    "longer ids": (f"id,died\n{10**20},0\n{10**20 + 1},1\n", "column id: an integer beyond"),
-    "a dot": ("age,died\n1,0\n.,1\n3,0\n", r"missing values in age \(1, the first in row 1\)"),
     "another alphabet": ("ward,died\n\udce9,0\nb,1\n", "line 2: not UTF-8 text"),
     "infinite": ("age,died\n1,0\ninf,1\n3,0\n", "column age is infinite in row 1"),
-    "one class": ("age,died\n1,0\n2,0\n", "all rows are 0; two classes are needed"),
-    "names twice": ("age,age,died\n1,2,0\n2,3,1\n", "two columns are called age"),
     "names only": ("age,died\n", "no rows"),
 }
 
@@ -263,16 +207,9 @@ def test_tables_that_cannot_be_used_are_refused_by_column_and_row(case: str, tmp
         of_table(tmp_path / "t.csv", Asked("died"))
 
 
-def test_a_damaged_parquet_file_is_corrupt_data(tmp_path: Path) -> None:
-    patients(1000).to_parquet(tmp_path / "t.parquet")
-    content = (tmp_path / "t.parquet").read_bytes()
-    (tmp_path / "t.parquet").write_bytes(content[: len(content) // 2])
-    assert "damaged" in run(tmp_path / "t.parquet", "--label-column", "died", code=5).stderr
-
-
 def test_text_that_is_a_number_late_in_a_file_is_still_one_column(tmp_path: Path) -> None:
     """Types are of all rows: whole numbers and then shares are numbers; a word among numbers is named, unless it is text."""
-    n = 200_000
+    n = 120_000
     rng = np.random.default_rng(1)
     frame = pd.DataFrame({"code": rng.integers(0, 4, n).astype(str), "dose": rng.integers(0, 9, n).astype(str)})
     frame.loc[n - 1, "code"], frame.loc[n - 1, "dose"] = "other", "2.5"
@@ -282,12 +219,6 @@ def test_text_that_is_a_number_late_in_a_file_is_still_one_column(tmp_path: Path
         of_table(tmp_path / "t.csv", Asked("died"))
     found = of_table(tmp_path / "t.csv", Asked("died", text=["code"]))
     assert (found.levels, found.points) == ({"code": ["other"]}, [n - 1])
-
-
-def test_blanks_behind_commas_are_no_part_of_names_and_numbers(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text("age, dose, died\n" + "".join(f"{i}, {i % 3}, {i // 20}\n" for i in range(40)))
-    found = of_table(tmp_path / "t.csv", Asked("died"))
-    assert (found.columns, found.classes, found.levels) == (["age"], ("0", "1"), {})
 
 
 def test_categories_of_parquet_keep_their_order_where_rows_come_in_parts(tmp_path: Path) -> None:
@@ -300,36 +231,6 @@ def test_categories_of_parquet_keep_their_order_where_rows_come_in_parts(tmp_pat
     assert "with a (" in found.advice[0].text
 
 
-def test_levels_of_a_million_rows_are_coded_in_the_memory_that_is_given(tmp_path: Path) -> None:
-    """Table and design are each larger than the budget, and the process stays within it beyond what a tiny table takes."""
-    n, budget = 1_100_000, 40_000_000
-    rng = np.random.default_rng(2)
-    ward = rng.integers(0, 40, n)
-    columns = {name: rng.normal(size=n) for name in ("age", "income", "height", "weight", "pulse", "score")}
-    table = pyarrow.table({**columns, "ward": [f"w{j:02d}" for j in ward], "died": (rng.random(n) < 0.3) & (ward != 13)})
-    assert table.nbytes > 1.5 * budget
-    pyarrow.parquet.write_table(table, tmp_path / "large.parquet", row_group_size=100_000)
-    pyarrow.parquet.write_table(table[:2000], tmp_path / "small.parquet")
-    peak = {}
-    for name in ("small", "large"):
-        words = [str(tmp_path / f"{name}.parquet"), "--label-column", "died", "--memory", str(budget), "--json"]
-        done = subprocess.run(
-            [sys.executable, "-c", PEAK, "check-separation", *words], capture_output=True, text=True, check=True, timeout=200
-        )
-        peak[name] = int(done.stderr.split()[-1])
-        values = json.loads(done.stdout)
-        assert values["levels"] == {"ward": ["w13"]}
-    assert values["separated"] == (ward == 13).sum()
-    assert peak["large"] - peak["small"] < budget
-
-
-def test_the_scratch_folder_is_gone_also_after_an_error(folder: Path, tmp_path: Path) -> None:
-    resources = Resources(memory="1MB")
-    with pytest.raises(dfeas.UsageError, match="is too little for one block"):
-        of_table(folder / "t.parquet", Asked("died", without=rest("died"), resources=resources))
-    assert not list(tmp_path.iterdir())
-
-
 def test_an_interrupt_ends_a_read_and_leaves_nothing(folder: Path, tmp_path: Path) -> None:
     """Asked in each read: of types, of levels, and while points are written."""
     for reads in (0, 1, 2):
@@ -340,21 +241,16 @@ def test_an_interrupt_ends_a_read_and_leaves_nothing(folder: Path, tmp_path: Pat
         assert not list(tmp_path.iterdir())
 
 
-def test_a_formula_about_a_path_in_python(folder: Path) -> None:
-    assert dfeas.check_separation("died ~ age + ward", folder / "t.parquet").levels == {"ward": ["lung"]}
-
-
-@pytest.mark.parametrize("outcome", ["died", "leak", "falls", "zeros", "grade"])
+@pytest.mark.parametrize("outcome", ["leak", "zeros", "grade"])
 def test_many_levels_held_or_not_are_the_same_regression(outcome: str, tmp_path: Path) -> None:
     """A sparse design; one that a column separates completely, and counts that are all zero."""
-    frame = patients(40_000)
-    rng = np.random.default_rng(5)
-    frame["firm"] = [f"f{j:02d}" for j in rng.integers(0, 60, len(frame))]
+    frame = patients()
+    frame["firm"] = [f"f{j:02d}" for j in np.random.default_rng(5).integers(0, 60, len(frame))]
     frame["leak"], frame["zeros"] = frame.age > 50, 0
     others = [name for name in ("id", "born", "ward", "died", "leak", "falls", "zeros", "grade") if name != outcome]
-    frame.loc[frame.firm == "f33", ["falls", "died", "grade"]] = [0, "no", "mild"]
+    frame.loc[frame.firm == "f33", "grade"] = "mild"
     frame.to_parquet(tmp_path / "t.parquet")
-    asked = {"outcome": "poisson"} if outcome in ("falls", "zeros") else {}
+    asked = {"outcome": "poisson"} if outcome == "zeros" else {}
     held, streamed = (
         of_table(tmp_path / "t.parquet", Asked(outcome, without=others, resources=Resources(memory=memory), **asked))
         for memory in ("2GB", SMALL)
@@ -366,7 +262,5 @@ def test_many_levels_held_or_not_are_the_same_regression(outcome: str, tmp_path:
     for one, other in zip(held.estimates, streamed.estimates, strict=True):
         assert (one.name, one.of) == (other.name, other.of)
         assert one.estimate == other.estimate or ("Inf" in one.estimate and "Inf" in other.estimate and not other.certain)
-    if outcome == "leak":
-        assert (held.kind, held.columns, streamed.columns) == ("complete", ["age"], ["age"])
-    elif outcome != "zeros":
-        assert held.levels == {"firm": ["f33"]}
+    assert (held.kind, held.columns, streamed.columns) == ("complete", ["age"], ["age"]) or outcome != "leak"
+    assert held.levels == {"firm": ["f33"]} or outcome != "grade"

@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from dfeas import ingest
 from dfeas.cli.command import Command
-from dfeas.cli.main import NAMED, SECTIONS, TOPICS, commands
+from dfeas.cli.main import SECTIONS, commands
 from tests.typed import apart, dfeas
 
 NAMES = commands.list_commands(click.Context(commands))
@@ -61,11 +59,6 @@ def test_no_line_is_wider_than_a_terminal_and_no_summary_is_cut(name: str) -> No
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_list_says_of_a_command_what_its_help_begins_with(name: str) -> None:
-    assert NAMED[name][1] == command(name).get_short_help_str(MOST)
-
-
-@pytest.mark.parametrize("name", NAMES)
 def test_what_is_required_is_asked_for_by_its_name(name: str) -> None:
     types = [each.type for each in command(name).params if isinstance(each, click.Argument)]
     words = [each.choices[0] if isinstance(each, click.Choice) else "x" for each in types]
@@ -89,17 +82,6 @@ def test_what_only_lists_commands_imports_none(tmp_path: Path) -> None:
         assert not more or "plain,check-separation" in done.stdout.splitlines()
 
 
-def test_info_loads_no_method_and_no_reader_of_another_format(tmp_path: Path) -> None:
-    data = tmp_path / "mail.data"
-    ingest(np.array([[1.0, 2.0], [-1.0, -1.0]]), data, y=["ham", "spam"])
-    look = "import sys, dfeas.__main__\ntry: dfeas.__main__.main()\nfinally: print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", look, "info", data], cwd=tmp_path, capture_output=True, text=True, check=True)
-    *shown, loaded = done.stdout.splitlines()
-    assert shown[1].split()[1] == "2"
-    unused = {"dfeas.methods", "dfeas.geometry", "dfeas.verify", "dfeas.api", "h5py", "pyarrow", "flint", "distributed", "rich"}
-    assert not unused & set(loaded.split())
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_each_command_has_two_examples_that_can_be_typed(name: str) -> None:
     assert len(command(name).examples) == 2 or name == "report"
@@ -118,22 +100,6 @@ def test_options_stand_under_headings_and_say_what_they_want(name: str) -> None:
             assert param.help
             names, _ = param.get_help_record(click.Context(command(name))) or ("", "")
             assert param.is_flag or not names.endswith(tuple(f" {word}" for word in UNTOLD)), param.name
-
-
-def test_headings_come_in_the_order_of_use() -> None:
-    shown = dfeas("help", "solve").stdout.splitlines()
-    places = [shown.index(f"{heading}:") for heading in ("Question", "Limits", "Kernel", "Where", "Output", "Examples")]
-    assert places == sorted(places)
-    under = shown[places[1] : places[2]]
-    assert [line.split()[0] for line in under if line.startswith("  --")] == ["--max-passes", "--time-limit", "--memory"]
-
-
-@pytest.mark.parametrize("topic", TOPICS)
-def test_topics_have_a_text(topic: str) -> None:
-    done = dfeas("help", topic)
-    assert done.returncode == 0
-    assert max(map(len, done.stdout.splitlines())) <= MOST + 10
-    assert topic in dfeas("--help").stdout
 
 
 def test_the_line_for_bash_completes_commands(tmp_path: Path, monkeypatch: Any) -> None:
@@ -163,7 +129,3 @@ def test_a_near_miss_is_named(words: tuple[Any, ...], wanted: str, tmp_path: Pat
     assert wanted in done.stderr
     listed = done.stderr.rpartition("expected ")[2].partition(" (see")[0].split(", ")
     assert len(set(listed)) == len(listed)
-
-
-def test_the_version_is_one_letter_away() -> None:
-    assert dfeas("-V").stdout == dfeas("--version").stdout

@@ -7,23 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import dask.config
-import numpy as np
 import pytest
 
 from dfeas import predict, report, solve, verify_certificate, verify_run
 from dfeas.errors import UsageError
 from dfeas.run.resources import Resources
 from tests.cli.terminal import generated
+from tests.run.making import everything
 from tests.typed import dfeas
 
 
 @pytest.fixture(scope="module")
 def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return generated(tmp_path_factory.mktemp("outputs"), 5, 400, 0.05)
-
-
-def everything(path: Path) -> dict[str, bytes]:
-    return {str(each.relative_to(path)): each.read_bytes() for each in sorted(path.rglob("*")) if each.is_file()}
 
 
 @pytest.mark.parametrize(
@@ -54,109 +50,6 @@ def test_a_run_is_replaced_when_the_new_one_is_there(room: Path, tmp_path: Path)
     assert (done.returncode, json.loads(done.stdout)["verdict"]) == (0, "infeasible")
     assert os.listdir(tmp_path) == ["run"]
     assert dfeas("verify", tmp_path / "run").returncode == 0
-
-
-def test_a_race_and_classes_are_replaced_with_their_runs(room: Path, tmp_path: Path) -> None:
-    for words in (
-        ("race", "--methods", "perceptron,working-set"),
-        ("solve", "--one-vs-rest"),
-        ("solve", "--hard-margin"),
-        ("solve", "--separation"),
-    ):
-        for _ in range(2):
-            done = dfeas(*words, room / "yes", "--out", tmp_path / "run", "--force")
-            assert done.returncode == 0, done.stderr
-    assert os.listdir(tmp_path) == ["run"]
-
-
-def test_what_was_killed_before_its_first_checkpoint_is_replaced(room: Path, tmp_path: Path) -> None:
-    for number, names in enumerate(((), ("dfeas.lock",), ("dfeas.lock", "trace.jsonl", "scratch/x.f64"))):
-        place = tmp_path / str(number)
-        place.mkdir()
-        for name in names:
-            (place / name).parent.mkdir(exist_ok=True)
-            (place / name).write_text("")
-        done = dfeas("solve", room / "yes", "--out", place, "--force")
-        assert done.returncode == 0, done.stderr
-        assert not (place / "scratch").exists()
-        assert (place / "result.json").exists()
-
-
-@pytest.mark.parametrize("words", [("solve",), ("race", "--methods", "perceptron,working-set")])
-def test_what_dfeas_did_not_write_is_left_alone(words: tuple[str, ...], room: Path, tmp_path: Path) -> None:
-    def plain(path: Path) -> None:
-        path.mkdir()
-        (path / "thesis.tex").write_text("years of work")
-
-    def with_notes(path: Path) -> None:
-        assert dfeas("solve", room / "yes", "--out", path).returncode == 0
-        (path / "notes.txt").write_text("why we ran it")
-
-    def with_vectors(path: Path) -> None:
-        (path / "scratch").mkdir(parents=True)
-        (path / "scratch" / "mine.txt").write_text("not of a run")
-        (path / "dfeas.lock").write_text("")
-
-    def a_dataset(path: Path) -> None:
-        assert dfeas("generate", "planted", path, "--features", 3, "--points", 50).returncode == 0
-
-    def a_file(path: Path) -> None:
-        path.write_text("text")
-
-    for number, make in enumerate((plain, with_notes, with_vectors, a_dataset, a_file)):
-        place = tmp_path / str(number)
-        make(place)
-        before = everything(tmp_path)
-        done = dfeas(*words, room / "yes", "--out", place, "--force")
-        assert (done.returncode, done.stdout) == (2, ""), make.__name__
-        assert everything(tmp_path) == before
-    link = tmp_path / "link"
-    link.symlink_to(tmp_path / "0")
-    assert dfeas(*words, room / "yes", "--out", link, "--force").returncode == 2
-    assert link.is_symlink()
-
-
-def test_a_dataset_is_replaced_whole_or_not_at_all(room: Path, tmp_path: Path) -> None:
-    rng = np.random.default_rng(3)
-    np.savez(tmp_path / "good.npz", X=rng.standard_normal((90, 4)), y=np.arange(90) % 2)
-    np.savez(tmp_path / "bad.npz", X=np.full((90, 4), np.nan), y=np.arange(90) % 2)
-    assert dfeas("ingest", "good.npz", "data", cwd=tmp_path).returncode == 0
-    before = everything(tmp_path)
-    assert dfeas("ingest", "bad.npz", "data", "--force", cwd=tmp_path).returncode == 4
-    assert everything(tmp_path) == before
-    done = dfeas("generate", "planted", "data", "--features", 3, "--points", 50, "--force", "--json", cwd=tmp_path)
-    assert (done.returncode, json.loads(done.stdout)["n"]) == (0, 50)
-    assert sorted(os.listdir(tmp_path)) == ["bad.npz", "data", "good.npz"]
-    assert dfeas("generate", "planted", "good.npz", "--features", 3, "--points", 50, "--force", cwd=tmp_path).returncode == 2
-    assert (tmp_path / "good.npz").read_bytes() == before["good.npz"]
-
-
-def test_sparse_data_and_cones_are_known(tmp_path: Path) -> None:
-    sparse = ("planted", "--features", 30, "--points", 80, "--density", 0.2)
-    for words in (sparse, ("cones", "--features", 6, "--cones", "l:10,q:4x8")):
-        for _ in range(2):
-            done = dfeas("generate", words[0], "data", *words[1:], "--force", cwd=tmp_path)
-            assert done.returncode == 0, done.stderr
-    assert os.listdir(tmp_path) == ["data"]
-
-
-def test_scores_are_replaced_and_no_other_file(room: Path, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    assert dfeas("solve", room / "yes", "--out", run).returncode == 0
-    for name, content, code in (
-        ("scores.npy", None, 0),
-        ("scores.npy", None, 0),
-        ("table.csv", "a,b\n", 2),
-        ("fake.npy", "a", 2),
-    ):
-        path = tmp_path / name
-        if content is not None:
-            path.write_text(content)
-        done = dfeas("predict", run, room / "yes", path, "--force")
-        assert done.returncode == code, done.stderr
-        assert content is None or path.read_text() == content
-    assert len(np.load(tmp_path / "scores.npy")) == 400
-    assert dfeas("predict", run, room / "yes", tmp_path / "scores.npy").returncode == 2
 
 
 def test_settings_hold_for_the_command_line_and_for_python(room: Path, tmp_path: Path, monkeypatch: Any) -> None:

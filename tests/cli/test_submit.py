@@ -5,8 +5,6 @@ import os
 import shlex
 import shutil
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -24,8 +22,9 @@ from dfeas.cli.outputs import RunStatus, run_status
 from dfeas.cli.remote import cancel, fetch, status, submit
 from dfeas.engine.clusters import local_cluster
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
-from dfeas.run.progress.cluster_log import ClusterLog
-from tests.run.test_resume import after, digest, finished, run_until
+from tests.run.making import after, digest, run_until
+from tests.typed import apart
+from tests.typed import dfeas as typed
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +34,12 @@ def cluster() -> Iterator[Any]:
         patch.setenv("DFEAS_CHECKPOINT_EVERY", "0")
         with local_cluster(2) as client:
             yield client
+
+
+def finished(*words: Any, cwd: Path | None = None) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of a command."""
+    done = typed(*words, cwd=cwd)
+    return done.returncode, done.stdout, done.stderr
 
 
 def awaited(client: Any, run: str, good: Callable[[RunStatus], bool]) -> RunStatus:
@@ -89,12 +94,6 @@ def test_a_submitted_run_that_fails_says_why(cluster: Any, dataset: Callable[...
         fetch(run, tmp_path / "got", client=cluster)
     with pytest.raises(BadInputError, match="not known to this cluster"):
         status("0123", client=cluster)
-    with pytest.raises(UsageError, match="eps"):
-        submit(path, client=cluster, out=tmp_path / "other", eps=7)
-    with pytest.raises(UsageError, match="winnow does not work with a kernel"):
-        submit(path, client=cluster, out=tmp_path / "other", kernel="rbf", method="winnow")
-    with pytest.raises(UsageError, match="loss log"):
-        submit(path, client=cluster, out=tmp_path / "other", C=1, loss="log")
 
 
 REFUSED: dict[str, tuple[tuple[str, ...], int, str]] = {
@@ -107,6 +106,9 @@ REFUSED: dict[str, tuple[tuple[str, ...], int, str]] = {
     "no other data": (("data", "--also", "no"), 4, "no: no such file"),
     "no labels": (("data", "--labels", "no.npy"), 4, "no.npy: no such file"),
     "no weights": (("data", "--C", "1", "--weights", "no.npy"), 4, "no.npy: no such file"),
+    "eps of a soft margin": (("data", "--C", "1", "--eps", "0.1"), 2, "--eps is for a solve"),
+    "kernel of a soft margin": (("data", "--C", "1", "--kernel", "rbf"), 2, "--kernel is for a solve"),
+    "folds of a solve": (("data", "--folds", "2"), 2, "--folds is for svm, this is a solve: give --C, too"),
     "a run": (("data", "--out", "run"), 2, "run: exists already"),
     "within": (("data", "--out", "data/run"), 2, "choose an output that is apart"),
     "eps": (("data", "--eps", "7"), 2, "--eps 7"),
@@ -152,12 +154,6 @@ def test_the_command_line_submits_watches_and_fetches(cluster: Any, dataset: Cal
     assert (code, "--scheduler" in err) == (2, True)
     code, out, err = finished(*printed[2])
     assert (code, "has ended already" in err) == (4, True)
-    soft = ("submit", path, "--out", "soft", "--C", "0.1,1", "--folds", "2", *there)
-    for more, said in (("--eps", "0.1"), "--eps is for a solve"), (("--kernel", "rbf"), "--kernel is for a solve"):
-        refused = CliRunner().invoke(commands, [str(word) for word in (*soft, *more)])
-        assert (refused.exit_code, said in refused.stderr) == (2, True)
-    refused = CliRunner().invoke(commands, [str(word) for word in ("submit", path, "--out", "soft", "--folds", "2", *there)])
-    assert (refused.exit_code, "--folds is for svm, this is a solve: give --C, too" in refused.stderr) == (2, True)
     run = submit(path, client=cluster, out=tmp_path / "soft", C=[0.1, 1], folds=2)
     awaited(cluster, run, lambda s: s.task == "memory")
     fetch(run, tmp_path / "fetched", client=cluster)
@@ -200,35 +196,25 @@ def test_a_run_that_nobody_has_begun_is_cancelled_for_good(dataset: Callable[...
             cancel(run, client=empty)
 
 
-def test_the_address_of_the_environment_is_enough(cluster: Any, dataset: Callable[..., Any], tmp_path: Path) -> None:
+def test_the_address_of_the_environment_is_enough(
+    cluster: Any, dataset: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path, _ = dataset("planted", 10, 5000, margin=0.1)
-    script = """
-import dask, sys
-from dfeas.cli.remote import status, submit
-run = submit(sys.argv[1], out=sys.argv[2])
-print(run, dask.config.get("scheduler-address"), len(status(run)))
-"""
-    there = {**os.environ, "DASK_SCHEDULER_ADDRESS": cluster.scheduler.address}
-    done = subprocess.run(
-        [sys.executable, "-c", script, path, tmp_path / "run"], env=there, capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 0, done.stderr
-    run = done.stdout.split()[0]
-    assert done.stdout.split()[1:] == [cluster.scheduler.address, "1"]
+    monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", cluster.scheduler.address)
+    run = apart("submit", path, "--out", tmp_path / "run", cwd=tmp_path).stdout.strip()
     awaited(cluster, run, lambda s: s.task == "memory")
     for words, code in (
-        (["fetch", run, "--out", "got"], 0),
-        (["status", run], 0),
-        (["status", "0123"], 4),
-        (["cancel", run], 4),
+        (("fetch", run, "--out", "got"), 0),
+        (("status", run), 0),
+        (("status", "0123"), 4),
+        (("cancel", run), 4),
     ):
-        done = subprocess.run(
-            [sys.executable, "-m", "dfeas", *words], env=there, cwd=tmp_path, capture_output=True, text=True, timeout=120
-        )
+        done = apart(*words, cwd=tmp_path)
         assert done.returncode == code, done.stderr
     assert finished("verify", tmp_path / "got")[0] == 0
-    refused = CliRunner().invoke(commands, ["cancel", run])
-    assert (refused.exit_code, "DASK_SCHEDULER_ADDRESS" in refused.stderr) == (2, True)
+    monkeypatch.delenv("DASK_SCHEDULER_ADDRESS")
+    code, _, err = finished("cancel", run)
+    assert (code, "DASK_SCHEDULER_ADDRESS" in err) == (2, True)
 
 
 def test_a_folder_says_how_far_its_run_is(arrays: Callable[..., Any], tmp_path: Path) -> None:
@@ -294,29 +280,3 @@ def test_a_cluster_is_told_of_each_pass(cluster: Any, dataset: Callable[..., Any
     assert not [line for line in lines if "out-of-band" in line]
     assert any("dfeas named: stopped" in line or "limit" in line for line in lines)
     assert not [line for line in lines if "mirror-prox-fixed: pass" in line]  # it was over in less than five seconds
-
-
-def test_the_log_of_a_scheduler_has_a_line_now_and_then(cluster: Any, dataset: Callable[..., Any]) -> None:
-    passes: list[Any] = []
-    X = np.random.default_rng(0).standard_normal((50, 3))
-    dfeas.solve(X, X[:, 0] > 0, method="perceptron", margin_tolerance=1e-6, max_passes=30, callback=passes.append)
-    for name, seconds, wanted in (("often", 0.0, len(passes)), ("seldom", 3600.0, 0)):
-        log = ClusterLog(cluster, name, seconds)
-        for record in passes:
-            log.record(record)
-        log.close()
-        lines = [line for _, line in cluster.get_scheduler_logs() if f"dfeas {name}: perceptron: pass" in line]
-        assert len(lines) == wanted
-        events = [event for _, event in cluster.get_events("dfeas") if event["run"] == name]
-        assert [event["passes"] for event in events] == [record.passes for record in passes] != []
-
-
-def test_a_performance_report_is_a_page_of_dask(dataset: Callable[..., Any], tmp_path: Path) -> None:
-    path, _ = dataset("planted", 10, 5000, margin=0.1)
-    report = tmp_path / "report.html"
-    code, _, err = finished("solve", path, "--out", tmp_path / "run", "--local", "1", "--performance-report", report)
-    assert code == 0, err
-    assert "dashboard: http://127.0.0.1" in err
-    assert "bokeh" in report.read_text()
-    code, _, err = finished("solve", path, "--out", tmp_path / "other", "--performance-report", report)
-    assert (code, "--performance-report is for a cluster" in err) == (2, True)

@@ -42,15 +42,6 @@ def test_the_time_left_is_not_zero_while_a_margin_is_looked_for(tmp_path: Path) 
     assert "about 0 s left" not in done.stderr
 
 
-def test_a_race_has_one_table_that_fits(room: Path, tmp_path: Path) -> None:
-    words = ("--methods", "perceptron,mirror-prox-one-pass", "--max-passes", 60)
-    _, written, screen = typed("race", "no", "--out", tmp_path / "race", *words, cwd=room)
-    shown = ESCAPE.sub("", written.partition("run  ")[0])  # what follows is the result, on stdout
-    assert max(len(row.rstrip()) for row in re.split(r"[\r\n]", shown) if "margin lower" in row) < 80
-    heads = [row for row in screen.rows if row.startswith("method ")]
-    assert len(heads) == 1
-
-
 def test_tables_of_answers_do_not_wrap(room: Path, tmp_path: Path) -> None:
     words = ("--methods", "perceptron,mirror-prox-one-pass,normalized-perceptron", "--max-passes", 2)
     assert dfeas("race", "yes", "--out", tmp_path / "a-race-of-three", *words, "-q", cwd=room).returncode == 3
@@ -91,13 +82,6 @@ def test_a_verdict_has_a_colour_on_a_terminal_only(room: Path, tmp_path: Path) -
 def test_colour_can_be_forced(room: Path, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert VERDICT.findall(apart("solve", "yes", "--out", tmp_path / "run", cwd=room).stdout) == ["feasible"]
-
-
-def test_quiet_says_the_result_only(room: Path, tmp_path: Path) -> None:
-    done = dfeas("solve", "yes", "--out", tmp_path / "run", "-q", cwd=room)
-    assert (done.returncode, done.stderr) == (0, "")
-    done = dfeas("generate", "planted", "small", "--features", 3, "--points", 50, "-q", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,11 @@
 """An error names what is asked for as it was asked: options on the command line, keyword arguments in Python."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import pandas
 import pytest
 
 import dfeas
@@ -42,52 +44,39 @@ def test_an_error_says_which_arguments_it_is_about() -> None:
     assert str(UsageError(error.about_labels())) == "sep=';' and y='NAME' of data"
 
 
-def test_the_same_mistake_in_both_languages(tmp_path: Path) -> None:
+@pytest.fixture
+def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three classes in a dataset, a table, and arrays."""
+    monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
-    np.savez(tmp_path / "wards.npz", X=rng.standard_normal((60, 3)), y=np.repeat(["north", "south", "west"], 20))
-    done = typed("ingest", "wards.npz", "wards.data", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    done = typed("solve", "wards.data", "--out", "run", cwd=tmp_path)
-    assert done.returncode == 4
-    assert "as --positive north, or solve for all, by --one-vs-rest" in done.stderr
-    with pytest.raises(dfeas.BadInputError, match="as positive='north', or solve for all, by one_vs_rest"):
-        dfeas.solve(tmp_path / "wards.data")
-    done = typed("solve", "wards.data", "--positive", "nort", "--out", "run", cwd=tmp_path)
-    assert (done.returncode, "did you mean north?" in done.stderr) == (4, True)
-    with pytest.raises(dfeas.UsageError, match="max_passes=0: expected at least 1"):
-        dfeas.solve(tmp_path / "wards.data", positive="west", max_passes=0)
-    done = typed("solve", "wards.data", "--positive", "west", "--max-passes", 0, "--out", "run", cwd=tmp_path)
-    assert "--max-passes 0: expected at least 1" in done.stderr
+    dfeas.ingest(rng.standard_normal((60, 3)), "wards.data", y=np.repeat(["north", "south", "west"], 20))
+    Path("wards.csv").write_text("income,age,died\n41000,61,yes\n52000,44,no\n38000,70,yes\n")
+    np.save("X.npy", np.eye(3))
+    np.save("y.npy", [1, -1, 1])
 
 
-def test_refusals_of_what_does_not_apply_have_the_words_of_the_caller(tmp_path: Path) -> None:
-    path, data = tmp_path / "wards.csv", tmp_path / "wards.data"
-    path.write_text("income,age,died\n41000,61,yes\n52000,44,no\n38000,70,yes\n")
-    for option, flag in (
-        ({"sparse": True}, "--sparse"),
-        ({"sparse": False}, "--dense"),
-        ({"zero_based": True}, "--zero-based"),
-    ):
-        with pytest.raises(dfeas.UsageError, match=f"^{next(iter(option))}.* is for .*; this is csv"):
-            dfeas.ingest(path, data, label_column="died", **option)
-        done = typed("ingest", path, data, "--label-column", "died", flag)
-        assert (done.returncode, f"{flag} is for " in done.stderr) == (2, True), done.stderr
-    X, y = np.eye(3), np.array([1, -1, 1])
-    with pytest.raises(dfeas.UsageError, match=r"^transform is for the points themselves"):
-        dfeas.solve(X, y, kernel="rbf", transform="std")
-    with pytest.raises(dfeas.UsageError, match="reads points in their order, and classes share"):
-        dfeas.soft_margin_classes(X, np.arange(3), method="sgd")
-    with pytest.raises(dfeas.UsageError, match="after the bar"):
-        dfeas.check_separation("y ~ a |", pandas.DataFrame({"y": [0, 1], "a": [1.0, 2.0]}))
-    np.save(tmp_path / "X.npy", X)
-    np.save(tmp_path / "y.npy", y)
-    done = typed("solve", tmp_path / "X.npy", "--labels", tmp_path / "y.npy", "--kernel", "rbf", "--scale", "std")
-    assert (done.returncode, "--scale, --center or --no-normalize is for the points" in done.stderr) == (2, True), done.stderr
+TABLE = partial(dfeas.ingest, "wards.csv", "new.data")
+BOTH: list[tuple[str, Callable[[], Any], str]] = [
+    ("solve wards.data", lambda: dfeas.solve("wards.data"), "as positive='north', or solve for all, by one_vs_rest"),
+    ("solve wards.data --positive nort", lambda: dfeas.solve("wards.data", positive="nort"), "did you mean north?"),
+    ("solve wards.data --max-passes 0", lambda: dfeas.solve("wards.data", max_passes=0), "max_passes=0: expected at least 1"),
+    ("ingest wards.csv new.data --label-column died --sparse", lambda: TABLE(label_column="died", sparse=True), "this is csv"),
+    ("ingest wards.csv new.data --label-column died --dense", lambda: TABLE(label_column="died", sparse=False), "this is csv"),
+    ("ingest wards.csv new.data --label-column dead", lambda: TABLE(label_column="dead"), "did you mean died?"),
+    ("ingest ward.csv new.data", lambda: dfeas.ingest("ward.csv", "new.data"), "did you mean wards.csv?"),
+    (
+        "solve X.npy --labels y.npy --kernel rbf --scale std",
+        lambda: dfeas.solve("X.npy", "y.npy", kernel="rbf", transform="std"),
+        "transform is for the points themselves",
+    ),
+]
 
 
-def test_what_is_near_to_a_file_or_a_column_that_there_is(tmp_path: Path) -> None:
-    (tmp_path / "wards.csv").write_text("income,age,died\n41000,61,yes\n52000,44,no\n38000,70,yes\n")
-    done = typed("ingest", "ward.csv", "wards.data", "--label-column", "died", cwd=tmp_path)
-    assert (done.returncode, "did you mean wards.csv?" in done.stderr) == (4, True)
-    done = typed("ingest", "wards.csv", "wards.data", "--label-column", "dead", cwd=tmp_path)
-    assert (done.returncode, "did you mean died?" in done.stderr) == (4, True)
+@pytest.mark.usefixtures("room")
+@pytest.mark.parametrize(("words", "call", "said"), BOTH)
+def test_the_same_mistake_in_both_languages(words: str, call: Callable[[], Any], said: str) -> None:
+    with pytest.raises(dfeas.DfeasError) as caught:
+        call()
+    assert said in str(caught.value)
+    done = typed(*words.split())
+    assert (done.returncode, done.stderr) == (caught.value.exit_code, f"dfeas: error: {caught.value.as_typed}\n")

@@ -17,7 +17,7 @@ import zarr
 from scipy.sparse import csr_array, csr_matrix
 from sklearn import svm
 from sklearn.base import clone
-from sklearn.datasets import load_digits, load_iris, make_blobs, make_circles
+from sklearn.datasets import load_digits, load_iris, make_blobs
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV
@@ -93,8 +93,9 @@ def test_it_works_in_a_pipeline_a_grid_search_and_a_pickle(capfd: pytest.Capture
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("estimator", [LinearSVC(), Separator(), KernelSeparator(gamma=1.0)], ids=str)
-@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize(
+    ("estimator", "classes"), [(LinearSVC(), 2), (Separator(), 3), (KernelSeparator(gamma=1.0), 3)], ids=str
+)
 def test_dask_in_and_dask_out(estimator: Any, classes: int) -> None:
     X, labels = make_blobs(90, centers=classes, random_state=3)
     y = np.array(["x", "y", "z"], object)[labels]
@@ -114,7 +115,6 @@ def test_dask_in_and_dask_out(estimator: Any, classes: int) -> None:
     assert isinstance(predicted, dd.Series)
     assert (predicted.compute() == expected).all()
     assert list(predicted.compute().index) == list(np.arange(90) * 2)
-    np.testing.assert_allclose(estimator.decision_function(frame).compute(), scores, rtol=1e-9, atol=1e-12)
     assert estimator.score(frame, y) == (expected == y).mean()
     with pytest.raises(ValueError, match="1 features"):
         estimator.predict(array[:, :1])
@@ -158,47 +158,34 @@ def test_warm_start_goes_on_and_a_limit_is_a_warning() -> None:
         LinearSVC(loss="hinge", tol=1e-10, max_passes=2).fit(X, y)
 
 
-@pytest.mark.parametrize("how", ["returns", "raises"])
-@pytest.mark.parametrize("kind", [LinearSVC, Separator, KernelSeparator])
-def test_a_callback_sees_each_read_and_may_end_the_fit(kind: Any, how: str) -> None:
-    X, y = make_blobs(300, centers=3, cluster_std=6, random_state=0)
+@pytest.mark.parametrize(("kind", "raises"), [(LinearSVC, False), (Separator, True), (KernelSeparator, False)])
+def test_a_callback_sees_each_read_and_may_end_the_fit(kind: Any, raises: bool) -> None:
+    X, y = make_blobs(150, centers=3, cluster_std=6, random_state=0)
     options = {"loss": "hinge", "tol": 1e-9} if kind is LinearSVC else {"method": "mirror-prox-fixed"}
     seen: list[Any] = []
-    whole = kind(**options, callback=seen.append).fit(X, y)
+    whole = kind(**options, callback=seen.append, max_passes=12).fit(X, y)
     assert len(seen) > 3
     assert [record.passes for record in seen] == sorted(record.passes for record in seen)
 
     def ends(record: Any) -> bool:
-        if how == "raises":
+        if raises:
             raise StopIteration
         return True
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         cut = kind(**options, callback=ends).fit(X, y)
-    assert {found.stopped for found in cut.results_} <= {"interrupted", "verdict"}
-    assert "interrupted" in {found.stopped for found in cut.results_}
+    assert "interrupted" in {found.stopped for found in cut.results_} <= {"interrupted", "verdict"}
     assert max(found.passes for found in cut.results_) < max(found.passes for found in whole.results_)
 
 
-def test_weights_of_points_and_classes() -> None:
-    X, y = make_blobs(80, centers=2, cluster_std=4, random_state=0)
-    weight = np.random.default_rng(0).integers(0, 3, 80)
-    one = LinearSVC(tol=1e-11).fit(X, y, sample_weight=weight)
-    other = LinearSVC(tol=1e-11).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
-    np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-6)
-    balanced = LinearSVC(class_weight={0: 1.0, 1: 50.0}).fit(X, y)
-    assert balanced.predict(X).sum() > LinearSVC().fit(X, y).predict(X).sum()
-
-
-@pytest.mark.parametrize(("loss", "weigh"), [("squared_hinge", True), ("hinge", False)])
-@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize(("loss", "weigh", "classes"), [("squared_hinge", True, 3), ("hinge", False, 2)])
 def test_batches_are_fitted_as_all_their_points(loss: str, weigh: bool, classes: int) -> None:
-    X, y = make_blobs(240, centers=classes, cluster_std=4, random_state=0)
-    order, weight = np.argsort(y, kind="stable"), np.random.default_rng(0).uniform(0.5, 2, 240)  # so that a class comes late
+    X, y = make_blobs(150, centers=classes, cluster_std=4, random_state=0)
+    order, weight = np.argsort(y, kind="stable"), np.random.default_rng(0).uniform(0.5, 2, 150)  # so that a class comes late
     options = {"loss": loss, "tol": 1e-8, "class_weight": {0: 2.0}}
     grown = LinearSVC(**options)
-    for rows in np.split(order, 4):
+    for rows in np.array_split(order, 4):
         grown.partial_fit(X[rows], y[rows], np.arange(classes), weight[rows] if weigh else None)
     whole = LinearSVC(**options).fit(X[order], y[order], weight[order] if weigh else None)
     np.testing.assert_allclose(grown.objective_, whole.objective_, rtol=1e-7)
@@ -238,12 +225,6 @@ def test_a_batch_that_was_not_fitted_is_not_kept(kind: Any) -> None:
     assert grown.results_[0].n == 120
 
 
-def test_probabilities_want_a_fit_that_has_them() -> None:
-    for model in (LinearSVC().fit([[0.0], [1.0]], [0, 1]), LinearSVC(probability=True).partial_fit([[0.0]], [0], [0, 1])):
-        with pytest.raises(ValueError, match="fitted without"):
-            model.set_params(probability=True).predict_proba([[0.0]])
-
-
 @pytest.mark.parametrize("estimator", [LinearSVC(), Separator(), KernelSeparator()], ids=str)
 def test_nothing_of_dask_is_computed_by_a_prediction(estimator: Any) -> None:
     X, y = make_blobs(60, centers=2, random_state=3)
@@ -266,16 +247,6 @@ def test_nothing_of_dask_is_computed_by_a_prediction(estimator: Any) -> None:
 
 def computes(*args: Any, **options: Any) -> None:
     raise AssertionError("something was computed")
-
-
-def test_a_kernel_has_its_chunks_computed_on_a_cluster(client: Any) -> None:
-    X, y = make_circles(90, factor=0.5, noise=0.05, random_state=0)
-    there = KernelSeparator(gamma=2.0, client=client)
-    lazy = da.from_array(X, chunks=(30, 2)).map_blocks(lambda block: block + 0.0, name="dfeas-drawn")
-    names = bars(client, lambda: there.fit(lazy, y))
-    assert any("drawn" in name for name in names), names
-    assert (there.predict(X) == KernelSeparator(gamma=2.0).fit(X, y).predict(X)).all()
-    assert pickle.loads(pickle.dumps(there)).client is None
 
 
 @pytest.mark.parametrize(
@@ -332,19 +303,17 @@ def test_a_tensor_that_is_not_handed_over_is_one_clear_line() -> None:
     X, y = make_blobs(60, centers=2, random_state=3)
     text = r"require gradient.*expected numbers in memory without gradients.*detach\(\)\.cpu"
     for points, labels in ((Differentiated(X), y), (X, Differentiated(y))):
-        with pytest.raises(dfeas.DfeasError, match=text):
-            dfeas.solve(points, labels)
-        with pytest.raises(ValueError, match=text):
-            LinearSVC().fit(points, labels)
+        for ask in (dfeas.solve, LinearSVC().fit):
+            with pytest.raises(ValueError, match=text):
+                ask(points, labels)
 
 
-@pytest.mark.parametrize("kind", [LinearSVC, LinearSVCCV])
-@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize(("kind", "classes"), [(LinearSVC, 2), (LinearSVCCV, 3)])
 def test_probabilities_are_of_who_asked_for_folds(kind: Any, classes: int) -> None:
-    X, y = make_blobs(300, centers=classes, cluster_std=3, random_state=0)
+    X, y = make_blobs(150, centers=classes, cluster_std=2, random_state=0)
     fitted = kind(probability=True, folds=3).fit(X, y)
     found = fitted.predict_proba(X)
-    assert found.shape == (300, classes)
+    assert found.shape == (150, classes)
     np.testing.assert_allclose(found.sum(axis=1), 1)
     np.testing.assert_array_equal(fitted.predict_proba(da.from_array(X, chunks=70)).compute(), found)
     assert (found.argmax(axis=1) == y).mean() > 0.6
@@ -353,6 +322,8 @@ def test_probabilities_are_of_who_asked_for_folds(kind: Any, classes: int) -> No
     with pytest.raises(AttributeError) as caught:
         others.predict_proba(X)
     assert "probability=True, and fit again" in str(caught.value.__cause__)
+    with pytest.raises(ValueError, match="fitted without"):
+        others.set_params(probability=True).predict_proba(X)
 
 
 def test_cross_validation_chooses_and_fits() -> None:
@@ -384,36 +355,9 @@ def test_a_separator_says_what_is_separable_and_takes_more_points() -> None:
         growing.partial_fit(X[:1], [7])
 
 
-def test_every_class_is_separated_as_alone_and_one_that_is_not_there_yet_is_not_chosen() -> None:
-    X, y = make_blobs(200, centers=[[0, 9], [9, 0], [-9, -9]], random_state=0)
-    found = Separator().fit(X, y)
-    for k, result in enumerate(found.results_):
-        alone = dfeas.solve(X, np.where(y == k, 1, -1), intercept=True)
-        assert (result.verdict, result.data) == (alone.verdict, None)
-        assert result.separator is not None
-        assert ((X @ result.separator[:2] + result.separator[2] > 0) == (y == k)).all()
-    growing = Separator()
-    for k in range(3):
-        growing.partial_fit(X[y == k], y[y == k], classes=[0, 1, 2])
-        assert growing.score(X[y <= k], y[y <= k]) == 1
-        assert len(growing.results_) == (k + 1 if k else 0)
-
-
-def test_a_kernel_separates_circles_and_has_a_way_out() -> None:
-    X, y = make_circles(100, factor=0.5, noise=0.05, random_state=0)
-    found = KernelSeparator(gamma=2.0).fit(X, y)
-    assert found.separable_
-    assert found.score(X, y) == 1
-    noisy, labels = make_circles(200, factor=0.7, noise=0.3, random_state=0)
-    twice, both = np.vstack([noisy, noisy[:1]]), np.append(labels, 1 - labels[0])
-    soft = KernelSeparator().fit(twice, both)
-    assert not soft.separable_
-    assert soft.score(twice, both) > 0.6
-
-
 def test_classes_in_the_space_of_a_kernel_share_its_values_and_sparse_points_stay_so() -> None:
-    X, y = load_digits(return_X_y=True)
-    X, y = X[:300], y[:300]
+    X, y = load_digits(n_class=5, return_X_y=True)
+    X, y = X[:200], y[:200]
     evaluated = 0
 
     def counted(a: Any, b: Any) -> Any:
@@ -426,7 +370,7 @@ def test_classes_in_the_space_of_a_kernel_share_its_values_and_sparse_points_sta
     assert (found.predict(X) == y).all()
     asked, evaluated = evaluated, 0
     assert asked < 2 * len(X) * len(np.unique(np.concatenate(found.support_)))  # and K(x, x) of each
-    alone = [KernelSeparator(counted).fit(X, y == k) for k in range(10)]
+    alone = [KernelSeparator(counted).fit(X, y == k) for k in range(5)]
     assert found.verdicts_ == [each.verdicts_[0] for each in alone]
     assert together < evaluated / 2
     sparse = KernelSeparator(gamma=1e-3).fit(csr_matrix(X), y)
@@ -474,36 +418,30 @@ def test_points_pass_the_gate_of_solve_in_every_method(kind: Any, tmp_path: Path
             assert "\n" not in str(error.value)
 
 
+LABELS = [
+    (np.ma.array(CLASSES, mask=CLASSES == 1), "y: a masked array"),
+    (pd.array(["a", None] * 3, dtype="string"), "y: the label of point 1 is missing"),
+    (np.array(["a", None] * 3, np.dtypes.StringDType(na_object=None)), "y: the label of point 1 is missing"),
+    (CLASSES + 0j, "Complex data not supported"),
+    (CLASSES.astype("M8[s]"), "labels of type datetime64"),
+    (pd.Series(CLASSES, range(1, 7)), "have other rows"),
+]
+WEIGHTS = [
+    (np.ma.array(np.ones(6), mask=CLASSES == 1), "sample_weight: a masked array"),
+    (np.array([1.0, None] * 3), "sample_weight: a value is missing"),
+    (pd.Series(np.ones(6), range(1, 7)), "X and sample_weight have other rows"),
+    (np.ones(5), "sample_weight.shape"),
+]
+
+
 @pytest.mark.parametrize(
-    ("y", "text"),
-    [
-        (np.ma.array(CLASSES, mask=CLASSES == 1), "y: a masked array"),
-        (pd.array(["a", None] * 3, dtype="string"), "y: the label of point 1 is missing"),
-        (np.array(["a", None] * 3, np.dtypes.StringDType(na_object=None)), "y: the label of point 1 is missing"),
-        (CLASSES + 0j, "Complex data not supported"),
-        (CLASSES.astype("M8[s]"), "labels of type datetime64"),
-        (pd.Series(CLASSES, range(1, 7)), "have other rows"),
-    ],
+    ("given", "text"),
+    [*(({"y": y}, text) for y, text in LABELS), *(({"y": CLASSES, "sample_weight": w}, text) for w, text in WEIGHTS)],
 )
-def test_labels_pass_the_gate_of_solve_in_every_method(y: Any, text: str) -> None:
+def test_labels_and_weights_pass_the_gate_of_solve_in_every_method(given: dict[str, Any], text: str) -> None:
     X = pd.DataFrame(POINTS)
-    for call in (Separator().fit, Separator().partial_fit, Separator().fit(X, CLASSES).score):
+    kind = LinearSVC if "sample_weight" in given else Separator
+    for call in (kind().fit, kind().partial_fit, Separator().fit(X, CLASSES).score):
         with pytest.raises(ValueError, match=re.escape(text)) as error:
-            call(X, y)
+            call(X, **given)
         assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("weights", "text"),
-    [
-        (np.ma.array(np.ones(6), mask=CLASSES == 1), "sample_weight: a masked array"),
-        (np.array([1.0, None] * 3), "sample_weight: a value is missing"),
-        (pd.Series(np.ones(6), range(1, 7)), "X and sample_weight have other rows"),
-        (np.ones(5), "sample_weight.shape"),
-    ],
-)
-def test_weights_pass_the_gate_of_solve_in_every_method(weights: Any, text: str) -> None:
-    X = pd.DataFrame(POINTS)
-    for call in (LinearSVC().fit, LinearSVC().partial_fit, Separator().fit(X, CLASSES).score):
-        with pytest.raises(ValueError, match=re.escape(text)):
-            call(X, CLASSES, sample_weight=weights)

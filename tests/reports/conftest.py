@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,10 @@ import pytest
 
 import dfeas
 from dfeas.data.generate.points import Instance
+from tests.reports.making import Page, page_of
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two datasets; runs of a separator, of conflicts, of a limit, and a race."""
     path = tmp_path_factory.mktemp("report")
@@ -25,6 +27,12 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for method in ("perceptron", "mirror-prox", "working-set"):
         dfeas.solve(path / "yes", out=path / "race" / method, method=method)
     return path
+
+
+@pytest.fixture(scope="session")
+def page(room: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Page]:
+    """The page of a run, which is drawn once."""
+    return cache(lambda name: page_of(room / name, out=tmp_path_factory.mktemp("pages") / "page.html"))
 
 
 @pytest.fixture

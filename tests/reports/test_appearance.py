@@ -15,7 +15,7 @@ from dfeas.figures import SERIES, draw_brackets, draw_course, draw_margins, enco
 from dfeas.passes.survey import EDGES, HistogramAnswer
 from dfeas.reports.compare import compare
 from dfeas.reports.page import format_points, format_signed, report
-from tests.reports.pages import parse
+from tests.reports.making import parse
 
 
 def luminance(colour: str) -> float:
@@ -25,9 +25,8 @@ def luminance(colour: str) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-@pytest.mark.parametrize("colour", SERIES)
-def test_what_is_drawn_stands_out_from_white(colour: str) -> None:
-    assert 1.05 / (luminance(colour) + 0.05) >= 3
+def test_what_is_drawn_stands_out_from_white() -> None:
+    assert min(1.05 / (luminance(colour) + 0.05) for colour in SERIES) >= 3
 
 
 def in_oklab(colour: str) -> Any:
@@ -43,7 +42,7 @@ def test_no_two_runs_have_colours_that_are_alike() -> None:
     assert min(np.linalg.norm(in_oklab(one) - in_oklab(two)) for one, two in combinations(SERIES, 2)) > 0.1
 
 
-@pytest.mark.parametrize("length", [8, 21, 60])
+@pytest.mark.parametrize("length", [8, 60])
 def test_a_legend_of_many_runs_is_not_cut(length: int) -> None:
     records = [{"passes": passes, "margin_lower": -0.5, "margin_upper": 0.5} for passes in (1, 2, 300)]
     with style():
@@ -57,7 +56,7 @@ def test_a_legend_of_many_runs_is_not_cut(length: int) -> None:
 def test_a_page_is_light_or_dark_as_its_reader_is_and_figures_are_on_white(tmp_path: Path) -> None:
     dfeas.generate(Instance("planted", 4, 200, 0.05), tmp_path / "data")
     dfeas.race(tmp_path / "data", methods=["perceptron", "working-set"], out=tmp_path / "race")
-    path = report([tmp_path / "race"])
+    path = report([tmp_path / "race"], data=False)
     assert "color-scheme: light dark" in path.read_text()
     assert "img { width: 100%; max-width: 40rem; background: white; }" in path.read_text()
     page = parse(path)

@@ -15,7 +15,7 @@ from dfeas.errors import CorruptDataError
 from dfeas.reports.compare import compare
 from dfeas.reports.margins import Seen
 from dfeas.reports.page import render_page, report
-from tests.reports.pages import cli, parse
+from tests.reports.making import cli, parse
 
 HOSTILE = "a\u202eb\u200bc\ud800<i>"
 """Turns text round, is not seen, and is no UTF-8."""

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,9 @@ import zarr
 import dfeas
 from dfeas.errors import format_bytes
 from dfeas.machine import processors
-from dfeas.reports.page import format_signed, list_coefficients, report
+from dfeas.reports.page import format_signed, list_coefficients
 from dfeas.verify.certificate import Certificate
-from tests.reports.pages import Page, cli, parse
+from tests.reports.making import Page, cli, page_of
 
 
 def people(n: int = 600) -> tuple[np.ndarray, np.ndarray]:
@@ -38,23 +39,23 @@ def ingested(place: Path, X: np.ndarray, labels: np.ndarray) -> Path:
     return place
 
 
-def page_of(run: Path, **options: Any) -> Page:
-    return parse(report([run], **options))
-
-
 def commands_of(page: Page) -> dict[str, list[str]]:
     """What is to be typed, by what it is for."""
     said = [text.rstrip(": ") for text in page.texts["p"] if text.startswith("To ")]
     return dict(zip(said, map(shlex.split, page.texts["code"]), strict=True))
 
 
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of people, scaled, with an intercept."""
+    folder = tmp_path_factory.mktemp("people")
+    dfeas.solve(ingested(folder / "data", *people()), intercept=True, transform="std", out=folder / "run")
+    return folder / "run"
+
+
 @pytest.mark.parametrize("data", [True, False])
-def test_classes_are_named_and_counted(tmp_path: Path, *, data: bool) -> None:
-    X, labels = people()
-    data_path = ingested(tmp_path / "data", X, labels)
-    dfeas.solve(data_path, intercept=True, transform="std", out=tmp_path / "run")
-    facts = page_of(tmp_path / "run", data=data).facts
-    many = int((labels == "repaid").sum())
+def test_classes_are_named_and_counted(run: Path, tmp_path: Path, *, data: bool) -> None:
+    facts, many = page_of(run, out=tmp_path / "page.html", data=data).facts, int((people()[1] == "repaid").sum())
     assert facts["label +1"] == f"repaid, {100 * many / 600:.3g} % ({many} points)"
     assert facts["label -1"] == f"default, {100 - 100 * many / 600:.3g} % ({600 - many} points)"
     if data:
@@ -63,45 +64,19 @@ def test_classes_are_named_and_counted(tmp_path: Path, *, data: bool) -> None:
     assert facts["seen as"] == "scaled by std"
 
 
-def test_what_the_result_says_of_classes_and_features_is_believed(tmp_path: Path) -> None:
+def test_points_of_one_class_a_mask_and_length_zero_are_counted(tmp_path: Path) -> None:
     X, labels = three()
-    dfeas.solve(X, labels == "dog", intercept=True, out=tmp_path / "run")
-    values = json.loads((tmp_path / "run" / "result.json").read_text())
-    more = {"sides": {"-1": {"name": "other", "points": 201}, "+1": {"name": "dog", "points": 99}}, "features": ["a", "b", "c"]}
-    (tmp_path / "run" / "result.json").write_text(json.dumps({**values, **more}))
-    page = page_of(tmp_path / "run")
-    assert (page.facts["label +1"], page.facts["label -1"]) == ("dog, 33 % (99 points)", "other, 67 % (201 points)")
-    assert {"a", "b", "c", "dog", "other"} <= set(page.texts["td"])
-    (tmp_path / "run" / "result.json").write_text(json.dumps({**values, "sides": {"+1": {"name": None, "points": 300}}}))
-    assert page_of(tmp_path / "run").facts["classes"] == "none: every point counts as +1"
-
-
-def test_points_that_a_mask_leaves_are_counted(tmp_path: Path) -> None:
-    X, labels = three()
+    X[[4, 9]] = 0
     mask = np.arange(300) % 3 > 0
-    data = ingested(tmp_path / "data", X, labels)
     np.save(tmp_path / "mask.npy", mask)
-    dfeas.solve(data, positive="dog", mask=tmp_path / "mask.npy", intercept=True, out=tmp_path / "run")
-    many = int((labels[mask] == "dog").sum())
-    facts = page_of(tmp_path / "run").facts
-    assert facts["points"] == "200"
-    assert facts["mask"] == str(tmp_path / "mask.npy")
-    assert facts["label +1"] == f"dog, {100 * many / 200:.3g} % ({many} points)"
-
-
-@pytest.mark.parametrize("name", ["cat", "dog", "emu"])
-def test_one_class_of_several_is_counted_against_the_rest(tmp_path: Path, name: str) -> None:
-    X, labels = three()
-    many = int((labels == name).sum())
-    expected = f"{name}, {100 * many / 300:.3g} % ({many} points)"
     data = ingested(tmp_path / "data", X, labels)
-    dfeas.solve(data, positive=name, out=tmp_path / "run", intercept=True)
-    assert page_of(tmp_path / "run").facts["label +1"] == expected
-    flipped = np.where(labels == name, labels, np.roll(labels, 1))
-    dfeas.solve(ingested(tmp_path / "mixed", X, flipped), positive=name, out=tmp_path / "other")
-    many = int((flipped == name).sum())
-    facts = page_of(tmp_path / "other").facts
-    assert facts["label +1"] == f"{name}, {100 * many / 300:.3g} % ({many} points)"
+    for out, options, some in (("all", {}, labels), ("some", {"mask": tmp_path / "mask.npy"}, labels[mask])):
+        dfeas.solve(data, positive="dog", intercept=True, out=tmp_path / out, **options)
+        facts, many = page_of(tmp_path / out).facts, int((some == "dog").sum())
+        assert facts["points"] == str(len(some))
+        assert facts["label +1"] == f"dog, {100 * many / len(some):.3g} % ({many} points)"
+        assert facts.get("mask") == (str(tmp_path / "mask.npy") if options else None)
+        assert facts.get("zero points") == (None if options else "2, the first of them 4, 9")
 
 
 def test_labels_beside_the_data_are_counted_when_it_is_read(tmp_path: Path) -> None:
@@ -109,27 +84,21 @@ def test_labels_beside_the_data_are_counted_when_it_is_read(tmp_path: Path) -> N
     zarr.create_array(tmp_path / "x", data=X, chunks=(100, 3))
     np.save(tmp_path / "y.npy", labels == "dog")
     dfeas.solve(tmp_path / "x", tmp_path / "y.npy", intercept=True, out=tmp_path / "run")
-    many = int((labels == "dog").sum())
-    assert f"({many} points)" in page_of(tmp_path / "run").facts["label +1"]
+    assert f"({(labels == 'dog').sum()} points)" in page_of(tmp_path / "run").facts["label +1"]
 
 
-def test_zero_points_are_counted(tmp_path: Path) -> None:
-    X, labels = three()
-    X[[4, 9]] = 0
-    dfeas.solve(ingested(tmp_path / "data", X, labels), positive="cat", out=tmp_path / "run")
-    assert page_of(tmp_path / "run").facts["zero points"] == "2, the first of them 4, 9"
-
-
-def test_names_come_from_the_result_or_are_numbers(tmp_path: Path) -> None:
-    X, labels = people()
-    dfeas.solve(ingested(tmp_path / "data", X, labels), intercept=True, transform="std", out=tmp_path / "run")
-    assert "feature 3" in page_of(tmp_path / "run").texts["td"]
-    values = json.loads((tmp_path / "run" / "result.json").read_text())
-    names = ["age", "income <$>", "date of first contract", "client"]
-    (tmp_path / "run" / "result.json").write_text(json.dumps({**values, "features": names}))
-    page = page_of(tmp_path / "run")
-    assert set(names) <= set(page.texts["td"])
+def test_names_and_classes_come_from_the_result(run: Path, tmp_path: Path) -> None:
+    assert "feature 3" in page_of(run, out=tmp_path / "page.html", data=False).texts["td"]
+    copied = Path(shutil.copytree(run, tmp_path / "run"))
+    values, names = json.loads((run / "result.json").read_text()), ["age", "income <$>", "date of first contract", "client"]
+    sides = {"-1": {"name": "other", "points": 201}, "+1": {"name": "dog", "points": 399}}
+    (copied / "result.json").write_text(json.dumps({**values, "features": names, "sides": sides}))
+    page = page_of(copied, data=False)
+    assert {*names, "dog", "other"} <= set(page.texts["td"])
     assert "feature 3" not in page.texts["td"]
+    assert (page.facts["label +1"], page.facts["label -1"]) == ("dog, 66.5 % (399 points)", "other, 33.5 % (201 points)")
+    (copied / "result.json").write_text(json.dumps({**values, "sides": {"+1": {"name": None, "points": 600}}}))
+    assert page_of(copied, data=False).facts["classes"] == "none: every point counts as +1"
 
 
 @pytest.mark.parametrize("transform", [[], ["std", "center"], ["maxabs", "center"]])
@@ -170,9 +139,7 @@ RUNS = {
     "scaled": {"intercept": True, "transform": ["std", "center"], "positive": "dog"},
     "margin": {"intercept": True, "positive": "emu", "margin_tolerance": 0.05, "eps": 2e-3, "transform": "lengths"},
     "kernel": {"positive": "cat", "kernel": dfeas.Kernel("polynomial", degree=2)},
-    "rbf": {"positive": "cat", "kernel": "rbf"},
-    "plain": {"positive": "cat", "method": "perceptron", "max_passes": 9},
-    "papers": {"positive": "cat", "intercept": False, "max_passes": 9},
+    "papers": {"positive": "cat", "method": "perceptron", "intercept": False, "max_passes": 9},
 }
 
 
@@ -182,7 +149,7 @@ def test_commands_do_what_they_say(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     X, labels = three()
     ingested(tmp_path / "my data", X, labels)
     first = dfeas.solve("my data", out="run", **RUNS[name])
-    typed = commands_of(parse(report([Path("run")])))
+    typed = commands_of(page_of(Path("run"), data=False))
     if first.success:
         assert typed["To check it"] == ["dfeas", "verify", "run"]
         assert cli(*typed["To check it"][1:]).exit_code == 0
@@ -197,7 +164,7 @@ def test_the_command_of_a_run_on_cones_says_nothing_of_an_intercept(tmp_path: Pa
     monkeypatch.chdir(tmp_path)
     dfeas.ingest(dfeas.from_cone_rows(np.eye(3), {"q": [3]}), "data")
     first = dfeas.solve("data", out="run")
-    again = commands_of(parse(report([Path("run")])))["To do it again"]
+    again = commands_of(page_of(Path("run"), data=False))["To do it again"]
     assert "--no-intercept" not in again
     assert cli(*again[1:]).exit_code == 0
     assert json.loads(Path("run-again/result.json").read_text())["verdict"] == first.verdict
@@ -206,32 +173,31 @@ def test_the_command_of_a_run_on_cones_says_nothing_of_an_intercept(tmp_path: Pa
 def test_a_run_that_can_go_on_says_how(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     dfeas.solve(ingested(tmp_path / "data", *three()), positive="cat", method="mirror-prox", eps=1e-9, max_passes=1, out="run")
-    typed = commands_of(parse(report([Path("run")])))
+    typed = commands_of(page_of(Path("run"), data=False))
     assert typed["To go on"] == ["dfeas", "resume", "run"]
     assert "To check it" not in typed
     cli(*typed["To go on"][1:], "--max-passes", "400")
-    assert "To go on" not in commands_of(parse(report([Path("run")])))
+    assert "To go on" not in commands_of(page_of(Path("run"), data=False))
 
 
-def test_arrays_in_memory_have_no_commands(tmp_path: Path) -> None:
-    X, labels = three()
-    dfeas.solve(X, labels == "dog", intercept=True, out=tmp_path / "run")
-    page = page_of(tmp_path / "run")
-    assert any("there is nothing to check it against" in text for text in page.texts["p"])
-    assert "code" not in page.texts
-
-
-def test_the_machine_is_said_and_old_traces_do_without(tmp_path: Path) -> None:
-    dfeas.solve(ingested(tmp_path / "data", *three()), positive="dog", intercept=True, out=tmp_path / "run")
-    facts = page_of(tmp_path / "run").facts
+def test_the_machine_is_said_and_old_traces_do_without(run: Path, tmp_path: Path) -> None:
+    copied = Path(shutil.copytree(run, tmp_path / "run"))
+    facts, events = page_of(copied, data=False).facts, [*map(json.loads, (run / "trace.jsonl").read_text().splitlines())]
     assert f"{processors()} cores" in facts["machine"]
     assert facts["work"] == "threads of one process"
     assert facts["began"].endswith(" UTC")
-    events = [json.loads(line) for line in (tmp_path / "run" / "trace.jsonl").read_text().splitlines()]
     peak = max(event["memory_bytes"] for event in events if event["event"] == "pass")
     assert facts["memory"].startswith(f"{format_bytes(peak)} ")
-    for event in events:
-        for key in ("machine", "began", "workers"):
-            event.pop(key, None)
-    (tmp_path / "run" / "trace.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
-    assert not {"machine", "began", "work"} & set(page_of(tmp_path / "run").facts)
+    old = [{key: value for key, value in event.items() if key not in ("machine", "began", "workers")} for event in events]
+    (copied / "trace.jsonl").write_text("".join(json.dumps(event) + "\n" for event in old))
+    assert not {"machine", "began", "work"} & set(page_of(copied, data=False).facts)
+
+
+def test_arrays_in_memory_are_not_read_again_and_have_no_commands(tmp_path: Path) -> None:
+    X, labels = three()
+    dfeas.solve(X, labels == "dog", intercept=True, out=tmp_path / "run")
+    page = page_of(tmp_path / "run")
+    assert "the run was on arrays in memory" in page.words
+    assert "Margin distribution" not in page.pictures
+    assert any("there is nothing to check it against" in text for text in page.texts["p"])
+    assert "code" not in page.texts

@@ -11,7 +11,7 @@ import pytest
 import dfeas
 from dfeas.errors import CorruptDataError
 from dfeas.reports.page import report
-from tests.reports.pages import Page, cli, parse
+from tests.reports.making import cli, page_of
 
 
 @pytest.fixture(scope="module")
@@ -23,13 +23,8 @@ def loans() -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.fixture
 def data(tmp_path: Path, loans: tuple[np.ndarray, np.ndarray]) -> Path:
-    np.savez(tmp_path / "loans.npz", X=loans[0], y=loans[1])
-    dfeas.ingest(tmp_path / "loans.npz", tmp_path / "data")
+    dfeas.ingest(loans[0], tmp_path / "data", y=loans[1])
     return tmp_path / "data"
-
-
-def page_of(run: Path, **options: Any) -> Page:
-    return parse(report([run], **options))
 
 
 def wrong(found: Any, X: np.ndarray, labels: np.ndarray) -> int:
@@ -38,24 +33,19 @@ def wrong(found: Any, X: np.ndarray, labels: np.ndarray) -> int:
     return int((np.where(labels == "repaid", score, -score) <= 0).sum())
 
 
-def test_a_share_is_said_with_its_points(data: Path, loans: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:
+def test_a_share_is_said_with_its_points_and_no_verdict(
+    data: Path, loans: tuple[np.ndarray, np.ndarray], tmp_path: Path
+) -> None:
     found = dfeas.soft_margin(data, C=0.1, intercept=True, out=tmp_path / "run")
     count = wrong(found, *loans)
-    page = page_of(tmp_path / "run")
-    for each in (page, page_of(tmp_path / "run", data=False)):
-        assert each.facts["error"] == f"{100 * count / 400:.4g} % of all points are on the wrong side"
-    assert f"{count} of 400 points" in page.words
-    assert page.facts["label +1"].startswith("repaid, ")
-
-
-def test_it_stopped_for_its_gap_and_speaks_of_no_verdict(data: Path, tmp_path: Path) -> None:
-    dfeas.soft_margin(data, C=0.1, out=tmp_path / "run")
     page = page_of(tmp_path / "run")
     assert "Why it stopped: the gap that was asked for was reached." in page.texts["p"]
     assert "verdict" not in page.words
     assert page.pictures == ["Margin distribution", "Widest gap"]
-    dfeas.soft_margin(data, C=100.0, tol=1e-9, max_passes=1, out=tmp_path / "short")
-    assert "Why it stopped: the limit of passes was reached." in page_of(tmp_path / "short").texts["p"]
+    for each in (page, page_of(tmp_path / "run", data=False)):
+        assert each.facts["error"] == f"{100 * count / 400:.4g} % of all points are on the wrong side"
+    assert f"{count} of 400 points" in page.words
+    assert page.facts["label +1"].startswith("repaid, ")
 
 
 def test_of_several_fits_the_chosen_one_is_said_and_the_widest_gap_is_drawn(data: Path, tmp_path: Path) -> None:
@@ -74,20 +64,12 @@ def test_of_several_fits_the_chosen_one_is_said_and_the_widest_gap_is_drawn(data
 def test_the_command_does_it_again(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     found = dfeas.soft_margin("data", C=[1e-3, 1e-2], folds=3, loss="squared_hinge", intercept=True, out="run")
-    page = parse(report([Path("run")]))
+    page = page_of(Path("run"), data=False)
     assert "To check it: " not in page.texts["p"]
     (command,) = (shlex.split(text) for text in page.texts["code"] if text.startswith("dfeas svm"))
     assert cli(*command[1:]).exit_code == 0
     again = json.loads(Path("run-again/result.json").read_text())
     assert (again["C"], again["objective"], again["fits"]) == (found.C, found.objective, found.to_json()["fits"])
-
-
-def test_several_are_compared_and_linked(data: Path, tmp_path: Path) -> None:
-    for C in (0.01, 0.1):
-        dfeas.soft_margin(data, C=C, out=tmp_path / f"C={C}")
-    page = parse(report([tmp_path / "C=0.01", tmp_path / "C=0.1"], tmp_path / "page.html"))
-    assert page.texts["a"] == ["C=0.01", "C=0.1"]
-    assert [a["id"] for tag, a in page.tags if tag == "section" and "id" in a] == ["run-1", "run-2"]
 
 
 def test_a_damaged_one_is_one_line(data: Path, tmp_path: Path) -> None:

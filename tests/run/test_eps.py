@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from dfeas.run.resources import Limits
 from dfeas.run.task import blank
 from dfeas.run.termination import Decision, decide
 from dfeas.run.termination import Goal as Bar
-from tests.typed import dfeas as typed
 
 PARABOLA = dfeas.Kernel("polynomial", gamma=1.0, degree=2)
 
@@ -51,20 +49,6 @@ def test_a_small_image_of_weights_is_an_answer_only_to_who_asks(tmp_path: Path) 
     assert f"margins up to {asked.margin_upper:.3g} are not excluded" in str(asked).splitlines()[0]
     named = dfeas.solve(points, labels, kernel=PARABOLA, method="mirror-prox", max_passes=2000)
     assert (named.verdict, named.eps) == ("eps-infeasible", 1e-3)
-
-
-def test_commands_say_so_by_their_exit_codes(tmp_path: Path) -> None:
-    points, labels = hopeless()
-    dfeas.ingest(points, tmp_path / "data", y=labels)
-    words = ["solve", tmp_path / "data", "--kernel", "polynomial", "--gamma", 1, "--degree", 2, "--json", "--out"]
-    undecided = typed(*words, tmp_path / "a")
-    assert (undecided.returncode, json.loads(undecided.stdout)["eps"]) == (3, None)
-    assert typed("verify", tmp_path / "a").returncode == 3
-    assert dfeas.load(tmp_path / "a").verdict == "undecided"
-    asked = typed(*words, tmp_path / "b", "--eps", "1e-5")
-    assert (asked.returncode, json.loads(asked.stdout)["verdict"]) == (0, "eps-infeasible")
-    checked = typed("verify", tmp_path / "b")
-    assert (checked.returncode, "eps-infeasible" in checked.stdout) == (0, True)
 
 
 def test_without_an_eps_passes_are_bounded_and_more_can_be_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas
@@ -71,53 +70,6 @@ def test_a_file_that_changed_is_not_the_data_of_its_run(here: Path, tmp_path: Pa
         dfeas.verify_run(tmp_path / "run")
 
 
-def test_each_class_of_a_table_is_verified_and_predicted(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    where = rng.integers(0, 3, 90)
-    X = np.array([[9.0, 0], [0, 9], [-9, -9]])[where] + rng.normal(size=(90, 2))
-    frame = pandas.DataFrame(X, columns=["u", "v"]).assign(kind=np.array(["a", "b", "c"])[where])
-    frame.to_csv(tmp_path / "three.csv", index=False)
-    found = dfeas.one_vs_rest(tmp_path / "three.csv", "kind", intercept=True, out=tmp_path / "run")
-    checks = dfeas.verify_run(tmp_path / "run").classes
-    assert {name: check and check.verdict for name, check in checks.items()} == dict.fromkeys("abc", "feasible")
-    for run in (found, tmp_path / "run"):
-        assert dfeas.predict(run, tmp_path / "three.csv").accuracy == 1.0
-        for columns in (["u", "v"], ["v", "u"]):
-            assert np.array_equal(dfeas.predict(run, frame[columns]).score, dfeas.predict(run, tmp_path / "three.csv").score)
-    one = dfeas.solve(tmp_path / "three.csv", "kind", positive="b", intercept=True, out=tmp_path / "one")
-    assert one.classes == ("rest", "b")
-    assert dfeas.predict(tmp_path / "one", tmp_path / "three.csv").accuracy == 1.0
-    given: dict[str, Any] = {"y": "kind", "intercept": True, "positive": "b"}
-    assert dfeas.verify_certificate(tmp_path / "three.csv", tmp_path / "one" / "certificate.npz", **given).verdict == "feasible"
-    with pytest.raises(dfeas.BadInputError, match="3 classes"):
-        dfeas.solve(tmp_path / "three.csv", "kind")
-
-
-def test_other_verbs_and_views_take_it_too(here: Path, tmp_path: Path) -> None:
-    assert dfeas.soft_margin("table.csv", "kind").classes == ("bad", "good")
-    assert dfeas.plan("table.csv", "kind").n == dfeas.plan("data").n
-    assert dfeas.race("table.csv", "kind", methods=("working-set", "perceptron")).first is not None
-    assert dfeas.in_hull([0.0, 0, 0], "points.npy").inside
-    assert dfeas.solve("points.npy", "all-positive").verdict == "infeasible"
-    twice = dfeas.solve(["table.csv", "table.parquet"], "kind", positive="bad", transform=["std", "center"])
-    assert (twice.verdict, twice.n) == ("feasible", 2 * dfeas.plan("data").n)
-    mask = np.arange(dfeas.plan("data").n) % 2 == 0
-    np.save(tmp_path / "mask.npy", mask)
-    assert dfeas.solve("both.npz", mask=tmp_path / "mask.npy").n == mask.sum()
-
-
-@pytest.mark.parametrize("name", ["table.csv", "points.svm"])
-def test_workers_read_it_each_for_itself(name: str, here: Path, client: Any) -> None:
-    alone, together = (dfeas.solve(here / name, FILES[name], client=there) for there in (None, client))
-    assert (alone.margin_lower, alone.fingerprint) == (together.margin_lower, together.fingerprint)
-
-
-def test_what_is_known_of_a_file_is_said(here: Path) -> None:
-    found = dfeas.info("table.csv", "kind")
-    assert (found.m, found.features, found.classes) == (3, NAMES, ("bad", "good"))
-    assert "bad is -1, good is +1" in typed("info", "table.csv", "--labels", "kind", cwd=here).stdout
-
-
 def test_a_run_on_a_file_goes_on_where_it_stopped(here: Path, tmp_path: Path) -> None:
     asked = {"method": "mirror-prox", "margin_tolerance": 0.01}
     assert dfeas.solve("table.csv", "kind", max_passes=2, out=tmp_path / "run", **asked).stopped == "pass_limit"
@@ -172,23 +124,6 @@ def test_a_large_file_is_answered_by_what_to_type(tmp_path: Path, monkeypatch: p
     assert "large.data --labels y, and then ask about large.data" in done.stderr
     with pytest.raises(dfeas.UsageError, match=r"dfeas\.ingest\('.*wide\.csv', 'wide\.data', label_column='d'\), and then"):
         dfeas.solve("wide.csv", "d", memory="40MB")
-
-
-def test_new_rows_of_a_table_are_scored_and_compared(here: Path, tmp_path: Path) -> None:
-    result = dfeas.solve("table.csv", "kind", intercept=True)
-    frame = pandas.read_csv("table.csv")
-    frame[:1].to_csv(tmp_path / "one.csv", index=False)  # of one class
-    found = dfeas.predict(result, tmp_path / "one.csv")
-    assert (found.accuracy, np.sum(found.confusion)) == (1.0, 1)
-    assert dfeas.predict(result, frame).accuracy == 1.0
-    assert dfeas.predict(result, frame[list(NAMES)]).accuracy is None
-    assert dfeas.predict(result, "points.npy").accuracy is None
-    frame[["dose", "age", "bmi", "kind"]].to_csv(tmp_path / "turned.csv", index=False)
-    frame.assign(kind="mad").to_csv(tmp_path / "mad.csv", index=False)
-    for new in (frame.assign(more=1.0), tmp_path / "turned.csv"):
-        assert dfeas.predict(result, new, "kind").accuracy == 1.0
-    with pytest.raises(dfeas.BadInputError, match=r"column kind is no feature .* no classes of the run \(bad, good\)"):
-        dfeas.predict(result, tmp_path / "mad.csv")
 
 
 def test_svmlight_without_the_last_features_is_predicted(here: Path, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 import dfeas
 from dfeas.errors import UsageError
+from tests.run.making import everything
 
 X = np.array([[1.0, 2.0], [2.0, 1.0], [-1.0, -1.0], [-2.0, -1.0]])
 LABELS = np.array([1, 1, -1, -1])
@@ -27,6 +29,7 @@ VERBS: dict[str, Callable[..., Any]] = {
     "soft_margin_classes": lambda **how: dfeas.soft_margin_classes(X, LABELS, **how),
     "in_hull": lambda **how: dfeas.in_hull([0.0, 0.0], X, **how),
     "ingest": lambda **how: dfeas.ingest(X, y=LABELS, **how),
+    "sparse": lambda **how: dfeas.ingest(X, y=LABELS, sparse=True, **how),
     "generate": lambda **how: dfeas.generate(dfeas.Instance("planted", 3, 40, 0.1), **how),
     "cones": lambda **how: dfeas.ingest(dfeas.from_cone_rows(X, {"l": 4}), **how),
     "suspects": lambda **how: dfeas.suspects(X, LABELS, **how),
@@ -41,12 +44,8 @@ def test_all_verbs_that_write_are_here() -> None:
         for name in dfeas.__all__
         if inspect.isfunction(verb := getattr(dfeas, name)) and "out" in inspect.signature(verb).parameters
     }
-    assert named - {"report"} == set(VERBS) - {"cones"}, "a report replaces its own pages"
+    assert named - {"report"} == set(VERBS) - {"cones", "sparse"}, "a report replaces its own pages"
     assert all("force" in inspect.signature(getattr(dfeas, name)).parameters for name in named - {"report"})
-
-
-def everything(path: Path) -> dict[Path, bytes]:
-    return {each: each.read_bytes() for each in path.rglob("*") if each.is_file()}
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -58,7 +57,7 @@ def test_a_cell_may_be_run_twice(verb: str, tmp_path: Path) -> None:
         VERBS[verb](out=out)
     assert everything(tmp_path) == before
     VERBS[verb](out=out, force=True)
-    assert {path.relative_to(tmp_path) for path in before} <= {path.relative_to(tmp_path) for path in everything(tmp_path)}
+    assert before.keys() <= everything(tmp_path).keys()
     assert [each.name for each in tmp_path.iterdir()] == [out.name]
 
 
@@ -76,21 +75,55 @@ def test_what_dfeas_did_not_write_is_left_alone(verb: str, tmp_path: Path) -> No
     assert everything(tmp_path) == before
 
 
-def _write_as_others_do(folder: Path, names: str) -> None:
+def made_by_others(path: Path, names: str) -> None:
     for name in names.split():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text('{"accuracy": 0.9}')
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_text('{"accuracy": 0.9}')
 
 
+def with_notes(path: Path) -> None:
+    dfeas.solve(X, LABELS, out=path)
+    (path / "notes.txt").write_text("why we ran it")
+
+
+def linked(path: Path) -> None:
+    dfeas.solve(X, LABELS, out=path.parent / "elsewhere")
+    path.symlink_to(path.parent / "elsewhere")
+
+
+@pytest.mark.parametrize("verb", ["solve", "race"])
 @pytest.mark.parametrize(
-    "names", ["result.json", "race.json checkpoint/1.state", "trace.jsonl", "dfeas.lock checkpoint/model.pt"]
+    "make",
+    [
+        partial(made_by_others, names="result.json"),
+        partial(made_by_others, names="race.json checkpoint/1.state"),
+        partial(made_by_others, names="trace.jsonl"),
+        partial(made_by_others, names="dfeas.lock checkpoint/model.pt"),
+        partial(made_by_others, names="dfeas.lock scratch/mine.txt"),
+        with_notes,
+        linked,
+        lambda path: dfeas.ingest(X, path, y=LABELS),
+        lambda path: path.write_text("a file"),
+    ],
 )
-def test_folders_of_other_programs_are_left_alone(names: str, tmp_path: Path) -> None:
-    _write_as_others_do(tmp_path / "theirs", names)
+def test_no_verb_replaces_what_only_looks_like_its_output(verb: str, make: Callable[[Path], Any], tmp_path: Path) -> None:
+    make(tmp_path / "theirs")
     before = everything(tmp_path)
-    with pytest.raises(UsageError, match="force=True leaves alone"):
-        dfeas.solve(X, LABELS, out=tmp_path / "theirs", force=True)
+    with pytest.raises(UsageError, match="force=True"):
+        VERBS[verb](out=tmp_path / "theirs", force=True)
     assert everything(tmp_path) == before
+    assert (tmp_path / "theirs").is_symlink() == (make is linked)
+
+
+@pytest.mark.parametrize("names", ["", "dfeas.lock", "dfeas.lock trace.jsonl scratch/x.f64"])
+def test_what_was_killed_before_its_first_checkpoint_is_replaced(names: str, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    for name in names.split():
+        (tmp_path / "run" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "run" / name).touch()
+    dfeas.solve(X, LABELS, out=tmp_path / "run", force=True)
+    assert (tmp_path / "run" / "result.json").exists()
+    assert not (tmp_path / "run" / "scratch").exists()
 
 
 def test_scores_never_replace_data(tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
 """A number of the format in every file of ours, and one line for a newer one, whoever reads it."""
 
 import json
+import shutil
 from collections.abc import Callable
+from contextlib import chdir
 from pathlib import Path
 
 import numpy as np
@@ -43,13 +45,21 @@ def newer_checkpoints(path: Path) -> None:
         file.write_bytes(json.dumps({**tree, formats.KEY: tree[formats.KEY] + 1, "value": "other"}).encode() + b"\n" + rest)
 
 
-@pytest.fixture
-def room(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Data, a finished run with an answer beside it, and one that can go on."""
-    dfeas.generate(dfeas.Instance("planted", m=4, n=200, margin=0.2), tmp_path / "data")
-    dfeas.separation(tmp_path / "data", out=tmp_path / "run")
-    dfeas.solve(tmp_path / "data", method="mirror-prox-fixed", max_passes=3, margin_tolerance=1e-6, out=tmp_path / "cut")
-    return tmp_path
+    path = tmp_path_factory.mktemp("formats")
+    with chdir(path):
+        dfeas.generate(dfeas.Instance("planted", m=4, n=200, margin=0.2), "data")
+        dfeas.separation("data", out="run")
+        dfeas.solve("data", method="mirror-prox-fixed", max_passes=3, margin_tolerance=1e-6, out="cut")
+    return path
+
+
+@pytest.fixture
+def room(made: Path, tmp_path: Path) -> Path:
+    """All of that, to be changed."""
+    return Path(shutil.copytree(made, tmp_path / "room"))
 
 
 CERTIFICATE, RESULT, TRACE = "run/certificate.npz", "run/result.json", "run/trace.jsonl"
@@ -60,7 +70,7 @@ PREDICT = ("predict", "run", "data", "scores.npy")
     ("file", "forge", "words"),
     [
         ("data/zarr.json", newer_header, ("info", "data")),
-        ("data/zarr.json", newer_header, ("verify", "run")),
+        ("data/zarr.json", newer_header, ("verify", "data", CERTIFICATE)),
         ("data/zarr.json", newer_header, PREDICT),
         (RESULT, newer_json, ("report", "run")),
         (RESULT, newer_json, ("compare", "run")),

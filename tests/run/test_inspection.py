@@ -14,20 +14,17 @@ from scipy.sparse import csr_array
 import dfeas
 from dfeas.answers.several import OneVsRest
 from dfeas.cli.main import commands
-from dfeas.data.open import open_source
-from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.readers import Buffers, Cost
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.scan import Tree
-from dfeas.errors import CheckFailedError, CorruptDataError
+from dfeas.errors import CorruptDataError
 from dfeas.linalg.points import Floats
-from dfeas.methods.protocol import Led, RideAlong
-from dfeas.methods.registry import METHODS
 from dfeas.passes.inspection import Inspected
 from dfeas.passes.select import Select
-from dfeas.verify.certificate import Certificate, Check
-from dfeas.verify.core import check, conclude_separator, reads, sight
+from dfeas.verify.certificate import Certificate
+from dfeas.verify.core import check, conclude_separator, sight
 from tests.bits import content
+from tests.run.making import opened
 
 ROWS = 100
 
@@ -53,7 +50,7 @@ def separable(tmp_path: Path) -> Callable[..., tuple[Path, Floats]]:
 
 def inspected(path: Path, y: Floats, **seen: Any) -> tuple[Any, Certificate, Any]:
     """What is seen on the read of a selection, of which certificate, and the data."""
-    dataset = open_source(Source(DataSpec(path, intercept=False, **seen)))
+    dataset = opened(path, intercept=False, **seen)
     certificate = Certificate("separator", dataset.fingerprint, y, view=dataset.view)
     look = sight(dataset, certificate)
     assert look is not None
@@ -106,7 +103,7 @@ def test_any_cut_of_the_blocks_shows_the_same(separable: Callable[..., tuple[Pat
 def test_bytes_that_are_not_those_of_the_fingerprint_prove_nothing(separable: Callable[..., tuple[Path, Floats]]) -> None:
     """The checker computes checksums of what it is shown: a reader that gave other points would be found out."""
     path, y = separable()
-    dataset = open_source(Source(DataSpec(path, intercept=False)))
+    dataset = opened(path, intercept=False)
     certificate = Certificate("separator", dataset.fingerprint, y)
     look = sight(dataset, certificate)
     assert look is not None
@@ -123,14 +120,6 @@ def test_bytes_that_are_not_those_of_the_fingerprint_prove_nothing(separable: Ca
         conclude_separator(dataset, certificate, shown)
 
 
-def test_what_cannot_be_looked_at_shows_nothing(separable: Callable[..., tuple[Path, Floats]]) -> None:
-    path, y = separable()
-    dataset = open_source(Source(DataSpec(path, intercept=False)))
-    look = sight(dataset, Certificate("separator", dataset.fingerprint, y))
-    assert look is not None
-    assert look(0, np.full((3, 6), np.inf), np.ones(3, np.int8)) is None
-
-
 def test_the_verdict_of_a_working_set_costs_no_read_of_its_own(separable: Callable[..., tuple[Path, Floats]]) -> None:
     path, _ = separable()
     result = dfeas.solve(path)
@@ -138,25 +127,6 @@ def test_the_verdict_of_a_working_set_costs_no_read_of_its_own(separable: Callab
     assert result.reads == result.passes
     other = dfeas.solve(path, positive="neg")
     assert other.reads == other.passes
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-def test_what_rides_along_leaves_the_look_where_it_is(
-    separable: Callable[..., tuple[Path, Floats]], monkeypatch: pytest.MonkeyPatch, classes: int
-) -> None:
-    """With a rider from the first pass on a yes costs no read of its own either."""
-    led = METHODS["working-set"]
-    assert isinstance(led, Led)
-    assert isinstance(led.method, RideAlong)
-    monkeypatch.setitem(METHODS, "working-set", replace(led, method=replace(led.method, after=0)))
-    path, _ = separable(classes)
-    result: Any = (
-        dfeas.solve(path, method="working-set")
-        if classes == 2
-        else dfeas.one_vs_rest(path, method="working-set", eps=1e-6).results["pos"]
-    )
-    assert (result.verdict, result.proof) == ("feasible", "rigorous")
-    assert result.reads == result.passes
 
 
 def test_classes_are_looked_at_on_the_reads_that_they_share(separable: Callable[..., tuple[Path, Floats]]) -> None:
@@ -212,16 +182,6 @@ def test_a_conflict_is_checked_from_its_blocks(conflicting: Path, tmp_path: Path
         assert said.splitlines()[-1] in done.stdout
 
 
-def test_a_quick_check_leaves_what_is_expected_as_it_is(conflicting: Path) -> None:
-    dataset = open_source(Source(DataSpec(conflicting)))
-    certificate = Certificate("gordan", dataset.fingerprint, support=np.array([5, 205]), weights=np.full(2, 0.5))
-    wrong = np.zeros((dataset.blocks, 2), "<u4")  # two numbers a block, as of data without norms
-    foreign = replace(dataset, expected=wrong)
-    with pytest.raises(CorruptDataError):
-        check(LocalEngine(dataset, 1), foreign, certificate, quick=True)
-    assert not wrong.any()
-
-
 def test_only_a_whole_check_sees_damage_beside_a_conflict(conflicting: Path, tmp_path: Path) -> None:
     result = dfeas.solve(conflicting, out=tmp_path / "run")
     assert result.support is not None
@@ -242,27 +202,3 @@ def damage(path: Path, index: int) -> None:
     content = bytearray(file.read_bytes())
     content[17] ^= 4
     file.write_bytes(content)
-
-
-def test_a_forged_conflict_is_refused_from_its_blocks_as_from_all(conflicting: Path) -> None:
-    dataset = open_source(Source(DataSpec(conflicting)))
-    support = np.array([5, 205, 3003])
-    forged = Certificate("gordan", dataset.fingerprint, support=support, weights=np.array([0.2, 0.3, 0.5]))
-    engine = LocalEngine(dataset, 1)
-    proved = check(engine, dataset, forged, quick=True)
-    assert proved.verdict == "eps-infeasible"
-    assert proved.margin_upper > 0.01
-    assert proved.margin_upper == pytest.approx(check(engine, dataset, forged).margin_upper, rel=1e-12)
-    assert reads(dataset, [forged], quick=True) == pytest.approx(3 / 40)
-    with pytest.raises(CorruptDataError, match="fingerprint"):
-        check(engine, dataset, replace(forged, fingerprint="0" * 64), quick=True)
-    with pytest.raises(CheckFailedError, match="ascending"):
-        check(engine, dataset, replace(forged, support=support[::-1].copy()), quick=True)
-
-
-def test_a_separator_is_about_all_points_however_quick(separable: Callable[..., tuple[Path, Floats]], tmp_path: Path) -> None:
-    path, _ = separable()
-    dfeas.solve(path, out=tmp_path / "run")
-    proved = dfeas.verify_run(tmp_path / "run", quick=True)
-    assert isinstance(proved, Check)
-    assert proved.points_read == proved.points

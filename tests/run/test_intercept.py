@@ -64,14 +64,6 @@ def test_points_with_labels_have_an_intercept(room: Path, name: str) -> None:
     assert ask(intercept=False).verdict == "infeasible"
 
 
-def test_collections_on_a_cluster_have_an_intercept(client: Any) -> None:
-    lazy = da.from_array(X, chunks=(2, 1))
-    assert dfeas.solve(lazy, Y, client=client).verdict == "feasible"
-    assert dfeas.solve(lazy, Y, client=client, intercept=False).verdict == "infeasible"
-    sides = da.from_array(ON_BOTH_SIDES, chunks=(1, 1))
-    assert dfeas.solve(sides, "all-positive", client=client).verdict == "infeasible"
-
-
 def test_the_other_verbs_have_it_of_points_with_labels() -> None:
     assert dfeas.hard_margin(X, Y).result.verdict == "feasible"
     assert dfeas.hard_margin(X, Y).bias != 0
@@ -86,9 +78,13 @@ def test_the_other_verbs_have_it_of_points_with_labels() -> None:
     assert memory[0] == memory[1] > memory[2]
 
 
-@pytest.mark.parametrize("model", [Separator(), LinearSVC(C=100), LinearSVCCV(Cs=[10, 100], folds=3)], ids=repr)
-def test_estimators_have_it(model: Any) -> None:
+@pytest.mark.parametrize(
+    "model", [Separator(), LinearSVC(C=100), LinearSVCCV(Cs=[10, 100], folds=3), KernelSeparator()], ids=repr
+)
+def test_estimators_have_it_but_in_the_space_of_a_kernel(model: Any) -> None:
     assert model.fit(X, Y).predict(X).tolist() == Y.tolist()
+    assert isinstance(model, KernelSeparator) or (model.fit(X, Y).intercept_ != 0).all()
+    assert [found.verdict for found in KernelSeparator(kernel="linear").fit(X, Y).results_] == ["infeasible"]
 
 
 WITHOUT: dict[str, Callable[[], Any]] = {
@@ -108,45 +104,9 @@ def test_others_have_none(room: Path, name: str) -> None:
     assert found.to_json()["intercept"] is False
 
 
-def test_a_hull_and_an_estimator_with_a_kernel_have_none() -> None:
+def test_a_hull_has_none() -> None:
     assert dfeas.in_hull([3.0], X).inside
     assert not dfeas.in_hull([6.0], X).inside
-    assert [found.verdict for found in KernelSeparator(kernel="linear").fit(X, Y).results_] == ["infeasible"]
-    assert KernelSeparator(kernel="rbf").fit(X, Y).predict(X).tolist() == Y.tolist()
-
-
-COMMANDS = {
-    "solve": ("solve", "data", "--out", "run"),
-    "class": ("solve", "data", "--positive", "up", "--out", "run"),
-    "joined": ("solve", "data", "--also", "also", "--out", "run"),
-    "foreign": ("solve", "foreign.zarr", "--labels", "y.npy", "--out", "run"),
-    "column": ("solve", "table.csv", "--label-column", "kind", "--out", "run"),
-    "classes": ("solve", "data", "--one-vs-rest", "--out", "run"),
-    "hard margin": ("solve", "data", "--hard-margin", "--out", "run"),
-    "separation": ("solve", "data", "--separation", "--out", "run"),
-    "race": ("race", "data", "--methods", "perceptron,working-set", "--out", "run"),
-}
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_commands_have_the_same_default(room: Path, name: str) -> None:
-    words = COMMANDS[name]
-    done = typed(*words)
-    assert (done.returncode, "infeasible" in done.stdout) == (0, False), done.stderr
-    assert "feasible" in done.stdout or "complete" in done.stdout
-    done = typed(*words[:-1], "papers", "--no-intercept", "--max-passes", 50)
-    assert done.returncode in (0, 3), done.stderr
-    assert "infeasible" in done.stdout or "overlap" in done.stdout
-
-
-def test_predictions_of_a_run_agree_with_its_labels(room: Path) -> None:
-    for name, words in {"solve": (), "svm": ("--C", "100")}.items():
-        done = typed(name, "data", "--out", name, *words)
-        assert done.returncode == 0, done.stderr
-        done = typed("predict", name, "data", f"{name}.npy", "--json")
-        assert json.loads(done.stdout)["accuracy"] == 1, done.stderr
-        scores = np.load(f"{name}.npy")
-        assert np.array_equal(scores > 0, LABELS) or np.array_equal(scores < 0, LABELS)
 
 
 def test_a_certificate_is_verified_with_the_same_default(room: Path) -> None:

@@ -1,8 +1,5 @@
 """Limits of time and signals end what takes long, within two seconds and a step: searches, reads, checks. Runs go on later."""
 
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,10 +12,8 @@ import dfeas
 from dfeas.linalg.blas import beat
 from dfeas.run import solver_thread
 from dfeas.run.exact import search
-from dfeas.run.recovery import Checking
-from tests.cli.test_cli import wait_for
-from tests.run.test_resume import run_until
-from tests.typed import dfeas as typed
+from dfeas.run.session import Checking
+from tests.run.making import run_until
 
 BEYOND = np.array([[1.0, 1.0 + 2**-52], [1.0 + 2**-52, 1.0 + 2**-51]])
 """Points that only integers separate, through the origin."""
@@ -69,44 +64,3 @@ def test_a_long_read_ends_and_the_run_has_the_same_bits_later(
     assert (resumed.verdict, resumed.passes) == (whole.verdict, whole.passes)
     assert whole.verdict != "undecided"
     assert (resumed.margin_lower, resumed.margin_upper) == (whole.margin_lower, whole.margin_upper)
-
-
-PROGRAM = """
-import sys
-from pathlib import Path
-from dfeas.engine.signals import at_once_from_now
-at_once_from_now()
-from dfeas.cli.main import main
-from dfeas.linalg.blas import beat
-from dfeas.run.exact import search
-
-def partition(points, **options):
-    Path("began").touch()
-    while True:
-        beat()
-
-search.partition = partition
-sys.argv = ["dfeas", "solve", "data", "--no-intercept", "--out", "run"]
-main()
-"""
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_a_program_in_its_exact_search(tmp_path: Path, number: signal.Signals) -> None:
-    dfeas.ingest(BEYOND, tmp_path / "data", y=[1, -1])
-    process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
-    wait_for((tmp_path / "began").exists, process)
-    began = time.monotonic()
-    process.send_signal(number)
-    _, said = process.communicate(timeout=60)
-    assert time.monotonic() - began < 2 + 13  # and what a busy machine takes to write and to leave
-    assert (process.returncode, "Traceback" in said) == (75, False), said
-    done = typed("resume", tmp_path / "run", cwd=tmp_path)
-    assert (done.returncode, "feasible (proof: exact)" in done.stdout) == (0, True), done.stderr

@@ -12,11 +12,8 @@ from numpy.typing import NDArray
 
 import dfeas
 from dfeas.data.dataset import SIDES_WIDTH
-from dfeas.data.open import open_source
-from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage import scratch
 from dfeas.data.storage.scratch import is_mapped, part, pieces, spool, total
-from dfeas.engine.clusters import local_cluster
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import CheckFailedError, CorruptDataError
 from dfeas.geometry.points import PointSpace
@@ -26,6 +23,7 @@ from dfeas.verify import core
 from dfeas.verify import points as checked_points
 from dfeas.verify.certificate import Certificate, load
 from dfeas.verify.core import check
+from tests.run.making import opened
 
 N = 3000
 
@@ -54,9 +52,7 @@ def uneven(points: Path, seed: int = 0) -> Certificate:
     rng = np.random.default_rng(seed)
     support = np.sort(rng.choice(2 * N // 3, 1100, replace=False))
     weights = rng.exponential(size=len(support))
-    return Certificate(
-        "gordan", open_source(Source(DataSpec(points))).fingerprint, support=support, weights=weights / total(weights)
-    )
+    return Certificate("gordan", opened(points).fingerprint, support=support, weights=weights / total(weights))
 
 
 def same(first: Certificate, second: Certificate) -> bool:
@@ -98,22 +94,16 @@ def test_a_certificate_of_many_weights_stays_in_its_file(points: Path, tmp_path:
 
 
 @pytest.mark.usefixtures("short")
-@pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
-def test_damage_to_weights_in_a_file_is_noticed(points: Path, tmp_path: Path, share: float) -> None:
+@pytest.mark.parametrize("share", [0.3, 0.9, None])
+def test_damage_to_weights_in_a_file_is_noticed(points: Path, tmp_path: Path, share: float | None) -> None:
     path = tmp_path / "certificate.npz"
     uneven(points).save(path)
     content = bytearray(path.read_bytes())
-    content[int(share * len(content))] ^= 1
+    if share is None:
+        content = content[:9000]
+    else:
+        content[int(share * len(content))] ^= 1
     path.write_bytes(content)
-    with pytest.raises(CorruptDataError, match=r"certificate\.npz"):
-        load(path)
-
-
-@pytest.mark.usefixtures("short")
-def test_a_truncated_certificate_is_damaged(points: Path, tmp_path: Path) -> None:
-    path = tmp_path / "certificate.npz"
-    uneven(points).save(path)
-    path.write_bytes(path.read_bytes()[:9000])
     with pytest.raises(CorruptDataError, match=r"certificate\.npz"):
         load(path)
 
@@ -121,7 +111,7 @@ def test_a_truncated_certificate_is_damaged(points: Path, tmp_path: Path) -> Non
 @pytest.mark.usefixtures("short")
 @pytest.mark.parametrize("threads", [1, 2])
 def test_portions_prove_what_the_whole_proves_to_the_bit(points: Path, tmp_path: Path, threads: int) -> None:
-    dataset, certificate = open_source(Source(DataSpec(points))), uneven(points)
+    dataset, certificate = opened(points), uneven(points)
     certificate.save(tmp_path / "certificate.npz")
     with closing(LocalEngine(dataset, threads)) as engine:
         expected = check(engine, dataset, certificate)
@@ -149,7 +139,7 @@ def test_what_is_no_certificate_is_refused_piece_by_piece(
     good = uneven(points)
     support, weights = change(good.support, good.weights)
     Certificate("gordan", good.fingerprint, support=support, weights=weights).save(tmp_path / "certificate.npz")
-    dataset = open_source(Source(DataSpec(points)))
+    dataset = opened(points)
     with closing(LocalEngine(dataset)) as engine, pytest.raises(CheckFailedError, match=message):
         check(engine, dataset, load(tmp_path / "certificate.npz"))
 
@@ -166,7 +156,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made(tmp_path_factory.mktemp("many"), 400_000)
 
 
-METHODS = ("mirror-prox", "mirror-prox-one-pass", "smooth-perceptron", "ispvn")
+METHODS = ("mirror-prox", "ispvn")
 SMALL = 20_000_000
 
 
@@ -190,18 +180,6 @@ def test_weights_that_memory_does_not_hold_are_those_that_it_does(
     assert {path.name for path in (tmp_path / "small").iterdir()} == {path.name for path in (tmp_path / "large").iterdir()}
 
 
-def test_workers_are_sent_weights_portion_by_portion(many: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pretend(monkeypatch, 1 << 15, 1 << 16, 1 << 17)
-    more: dict[str, Any] = {"method": "mirror-prox", "eps": 0.3, "intercept": True, "memory": SMALL}
-    with local_cluster(2) as client:
-        there = dfeas.solve(many, client=client, out=tmp_path / "there", **more)
-    here = dfeas.solve(many, **more)
-    assert there.evidence is not None
-    assert here.evidence is not None
-    assert same(there.evidence, here.evidence)
-    assert there.margin_upper == here.margin_upper
-
-
 def test_memory_does_not_grow_with_the_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of all points would take 40 bytes for each while they are gathered, 16 afterwards; 13 are for label and norm, which
     are kept up to a size.
@@ -220,7 +198,7 @@ def test_memory_does_not_grow_with_the_weights(tmp_path: Path, monkeypatch: pyte
         dfeas.verify_run(folder / "run", memory=memory)
         peaks.append((solved, tracemalloc.get_traced_memory()[1]))
         tracemalloc.stop()
-        dataset = open_source(Source(DataSpec(path, intercept=True)))
+        dataset = opened(path, intercept=True)
         assert solved <= project(PointSpace(), dataset, ["mirror-prox"], memory, 0.3, threads=1).memory_bytes - PROCESS_BYTES
     for less, more in zip(*peaks[1:], strict=True):
         assert more - less < 1_500_000 * SIDES_WIDTH

@@ -113,26 +113,24 @@ def test_a_folder_has_its_run_and_nothing_to_go_on_from(arrays: Callable[..., An
     assert "--method" not in commands["mine"]
 
 
-@pytest.mark.parametrize("name", ["working-set", "auto", "../mine", "a:b", "a,b", "", "mirror-prox-euclidean"])
-def test_a_name_is_a_word_that_none_of_ours_has(name: str) -> None:
-    with pytest.raises(UsageError, match="expected a name of letters, digits and dashes that no method of dfeas has"):
-        dfeas.race(np.eye(3), [0, 1, 1], methods=[replace(MINE, traits=Traits(name))])
+CONES = dfeas.from_scs(np.eye(3), np.ones(3), {"l": 3})
+NAME = "expected a name of letters, digits and dashes that no method of dfeas has"
+NAMES = ("working-set", "auto", "../mine", "a:b", "a,b", "", "mirror-prox-euclidean")
+REFUSED: list[tuple[Any, list[Any], dict[str, Any], str]] = [
+    *((np.eye(3), [replace(MINE, traits=Traits(name))], {}, NAME) for name in NAMES),
+    (np.eye(3), [MINE, MINE], {}, "methods mine,mine: expected at least one, each once"),
+    (np.eye(3), [NormalizedPerceptron], {}, "or methods of your own"),
+    (
+        np.eye(3),
+        [MINE],
+        {"kernel": "rbf"},
+        "methods mine: those of your own work on points without a kernel, not with a kernel",
+    ),
+    (CONES, [MINE], {}, "on points without a kernel, not on cones"),
+]
 
 
-@pytest.mark.parametrize(
-    ("methods", "options", "said"),
-    [
-        ([MINE, MINE], {}, "methods mine,mine: expected at least one, each once"),
-        ([NormalizedPerceptron], {}, "or methods of your own"),
-        ([MINE], {"kernel": "rbf"}, "methods mine: those of your own work on points without a kernel, not with a kernel"),
-    ],
-)
-def test_what_makes_no_race_is_refused(methods: list[Any], options: dict[str, Any], said: str) -> None:
+@pytest.mark.parametrize(("points", "methods", "options", "said"), REFUSED)
+def test_what_makes_no_race_is_refused(points: Any, methods: list[Any], options: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
-        dfeas.race(np.eye(3), [0, 1, 1], methods=methods, **options)
-
-
-def test_cones_take_none() -> None:
-    cones = dfeas.from_scs(np.eye(3), np.ones(3), {"l": 3})
-    with pytest.raises(UsageError, match="on points without a kernel, not on cones"):
-        dfeas.race(cones, methods=[MINE])
+        dfeas.race(points, None if points is CONES else [0, 1, 1], methods=methods, **options)

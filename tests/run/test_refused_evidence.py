@@ -11,9 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dfeas
-from dfeas.answers.words import RESUMABLE, UNDECIDED
-from dfeas.data.open import open_source
-from dfeas.data.source import DataSpec, Source
+from dfeas.answers.words import RESUMABLE
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import CheckFailedError
 from dfeas.methods.protocol import Bracket, Evidence, Facts, Sparse, Traits
@@ -21,9 +19,10 @@ from dfeas.passes.survey import Survey
 from dfeas.run.driver import Course, run
 from dfeas.run.resources import Limits
 from dfeas.run.task import VerdictTask
-from dfeas.run.termination import Decision, Goal, Record
+from dfeas.run.termination import UNDECIDED, Decision, Goal, Record
 from dfeas.run.verdict import bracket
 from dfeas.verify.certificate import Answer, Certificate, Check, Checked
+from tests.run.making import opened
 
 ENDS = [0.0, -0.0, 5e-324, 1e-310, 1e-18, 1e-9, 0.5, 1.0, 1e308, -1.0, math.inf, -math.inf, math.nan]
 END = st.sampled_from(ENDS) | st.floats()
@@ -106,7 +105,7 @@ def test_every_loop_reads_or_ends_whatever_is_shown_and_refused(
     stopped: int | None,
     to_the_end: bool,
 ) -> None:
-    engine, methods = LocalEngine(open_source(Source(DataSpec(np.eye(2)))), 1), [Told(*each) for each in shown]
+    engine, methods = LocalEngine(opened(np.eye(2)), 1), [Told(*each) for each in shown]
     lanes = [VerdictTask(method, 0, Goal(eps, tolerance)) for method in methods]
     ticks, asks = iter(range(10_000)), iter(range(10_000))
     verify = Checker(answers, 2 * len(lanes) * (PASSES + 1))
@@ -132,7 +131,7 @@ def test_every_loop_reads_or_ends_whatever_is_shown_and_refused(
 
 @pytest.mark.parametrize(("seconds", "stops", "expected"), [(3, False, "time_limit"), (None, True, "interrupted")])
 def test_no_second_kind_of_evidence_is_checked_when_time_is_up(seconds: int | None, stops: bool, expected: str) -> None:
-    engine, method = LocalEngine(open_source(Source(DataSpec(np.eye(2)))), 1), Told([(-1.0, 1.0), (1e-9, 1e-9)], False, False)
+    engine, method = LocalEngine(opened(np.eye(2)), 1), Told([(-1.0, 1.0), (1e-9, 1e-9)], False, False)
     ticks, stop = iter(range(100)), iter([False, *[stops] * 9])
     lane, verify = VerdictTask(method, 0, Goal()), Checker([None], 2)
     course = Course(Limits(time_limit=seconds), stop=lambda: next(stop), clock=lambda: float(next(ticks)))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +10,6 @@ import pandas
 import pytest
 
 import dfeas
-from tests.run.test_resume import run_until
 
 
 def people(count: int = 300) -> tuple[pandas.DataFrame, np.ndarray]:
@@ -72,14 +68,6 @@ def test_a_result_that_is_read_back_is_the_same(tmp_path: Path) -> None:
         dfeas.load(tmp_path / "nothing")
 
 
-def test_other_columns_are_refused_and_another_order_is_none(tmp_path: Path) -> None:
-    frame, label = people()
-    result = dfeas.solve(frame, label, intercept=True)
-    assert np.array_equal(result.predict(frame[["dose", "age", "income", "id"]]), result.predict(frame))
-    with pytest.raises(dfeas.BadInputError, match=r"other features .without id, with number."):
-        dfeas.predict(result, frame.rename(columns={"id": "number"}))
-
-
 def test_each_class_against_the_rest_has_scores_and_the_labels_come_back_as_they_were() -> None:
     rng = np.random.default_rng(0)
     code = rng.integers(0, 3, 200)
@@ -101,47 +89,3 @@ def test_labels_of_text_come_back_as_text_unless_they_are_called_as_numbers_are(
     X = np.array([[1.0, 2.0], [-1.0, 0.5], [2.0, 1.0]])
     label = np.array(names)[[0, 1, 0]]
     np.testing.assert_array_equal(dfeas.solve(X, label).predict(X), label)
-
-
-def test_a_kernel_in_memory_scores_points_it_has_not_seen() -> None:
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(300, 2))
-    inside = (X**2).sum(axis=1) < 1
-    result = dfeas.solve(X, inside, kernel=dfeas.Kernel("rbf", gamma=30.0))
-    assert result.coef is None
-    predicted = result.predict(X)
-    assert predicted.dtype == bool
-    np.testing.assert_array_equal(predicted, inside)
-    assert (result.predict([[0.0, 0.05], [3.0, 3.0]]) == [True, False])[0]
-
-
-def test_without_a_direction_that_is_said() -> None:
-    X = np.array([[1.0, 2.0], [1.0, 2.0]])
-    result = dfeas.solve(X, [0, 1])
-    with pytest.raises(dfeas.BadInputError, match="ended infeasible and left no direction"):
-        result.predict(X)
-
-
-@pytest.fixture
-def interruptible() -> Iterator[None]:
-    """Whoever started the tests may have interrupts ignored, as a shell does for what it starts in the background."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("interruptible")
-def test_ctrl_c_is_raised_once_the_run_is_saved_and_returned_to_who_minds_stop(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    X, label = rng.normal(size=(2000, 30)), rng.integers(0, 2, 2000)
-
-    def press(record: object) -> None:
-        os.kill(os.getpid(), signal.SIGINT)
-
-    options: dict[str, Any] = {"method": "mirror-prox", "eps": 1e-9, "callback": press}
-    with pytest.raises(KeyboardInterrupt, match=r"dfeas.resume\('.*run'\) goes on"):
-        dfeas.solve(X, label, out=tmp_path / "run", **options)
-    resumed = dfeas.resume(tmp_path / "run", X, label, max_passes=5)
-    assert resumed.stopped == "pass_limit"
-    returned = run_until(lambda: False, dfeas.solve, X, label, **options)
-    assert (returned.stopped, returned.success) == ("interrupted", False)

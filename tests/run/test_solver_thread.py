@@ -18,7 +18,7 @@ from dfeas.methods.registry import METHODS
 from dfeas.run import solver_thread
 from dfeas.run.progress.terminal import Terminal
 from dfeas.run.solver_thread import Abandoned, run_solver, run_solver_here
-from tests.run.test_resume import run_until
+from tests.run.making import run_until
 
 
 def never() -> bool:
@@ -100,7 +100,7 @@ def test_a_run_ends_while_its_solver_works_and_goes_on_from_the_read_before(
     whole = dfeas.solve(path, method="working-set-plain")
     monkeypatch.setitem(METHODS, "working-set-plain", Endless(plain, asked))
     stop = (lambda: False) if limit else (lambda: len(asked) > 1)
-    options: dict[str, Any] = {"out": tmp_path / "run", "time_limit": 3.0 if limit else None}
+    options: dict[str, Any] = {"out": tmp_path / "run", "time_limit": 2.0 if limit else None}
     cut = run_until(stop, dfeas.solve, path, method="working-set-plain", **options)
     assert (cut.verdict, cut.stopped) == ("undecided", "time_limit" if limit else "interrupted")
     assert len(asked) == 2

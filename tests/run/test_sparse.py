@@ -1,6 +1,5 @@
 """Solves of sparse points: verdicts and proofs are those of the same points in an array; runs go on from a checkpoint."""
 
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,14 +10,13 @@ import scipy.sparse as sp
 
 import dfeas
 from dfeas.data.generate.points import SparseInstance, generate
-from dfeas.data.open import open_source
-from dfeas.data.source import DataSpec, Source
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import CheckFailedError
 from dfeas.linalg.separation import AT, sparse_columns
 from dfeas.verify.blocks import crc
 from dfeas.verify.certificate import Certificate, load
 from dfeas.verify.core import check
+from tests.run.making import opened
 
 
 def points(seed: int, n: int = 400, m: int = 30) -> sp.csr_array:
@@ -28,8 +26,9 @@ def points(seed: int, n: int = 400, m: int = 30) -> sp.csr_array:
     return sp.csr_array(X)
 
 
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("method", ["auto", "online-perceptron", "winnow"])
+@pytest.mark.parametrize(
+    ("method", "intercept"), [("auto", True), ("auto", False), ("online-perceptron", True), ("winnow", False)]
+)
 def test_verdicts_are_those_of_an_array(method: str, intercept: bool) -> None:
     X = points(0)
     score = X @ np.random.default_rng(1).standard_normal(30)
@@ -56,7 +55,7 @@ def test_the_checker_proves_what_it_proves_of_an_array(tmp_path: Path) -> None:
         else:
             np.savez(tmp_path / "dense.npz", X=some, y=labels)
             dfeas.ingest(tmp_path / "dense.npz", tmp_path / "dense", block_rows=90)
-    opened = {name: open_source(Source(DataSpec(tmp_path / name, intercept=False))) for name in ("sparse", "dense")}
+    stored = {name: opened(tmp_path / name, intercept=False) for name in ("sparse", "dense")}
     rng = np.random.default_rng(0)
     near = dfeas.solve(tmp_path / "sparse", intercept=False).separator
     row = X[[5]].toarray()[0]
@@ -66,7 +65,7 @@ def test_the_checker_proves_what_it_proves_of_an_array(tmp_path: Path) -> None:
     certificates.append(Certificate("gordan", "", support=np.arange(400), weights=weights / weights.sum()))
     for certificate in certificates:
         outcomes = []
-        for dataset in opened.values():
+        for dataset in stored.values():
             engine = LocalEngine(dataset, 1)
             try:
                 proved = check(engine, dataset, replace(certificate, fingerprint=dataset.fingerprint))
@@ -84,7 +83,7 @@ def test_scores_that_float64_cannot_tell_are_decided(tmp_path: Path) -> None:
     sp.save_npz(tmp_path / "X.npz", X)
     np.save(tmp_path / "y.npy", [1, 1, 0])
     dfeas.ingest(tmp_path / "X.npz", tmp_path / "data", y=str(tmp_path / "y.npy"), sparse=True)
-    dataset = open_source(Source(DataSpec(tmp_path / "data", intercept=False)))
+    dataset = opened(tmp_path / "data", intercept=False)
     engine = LocalEngine(dataset, 1)
     y = np.array([1.0, 1.0, 1.0, 1.0])
     proved = check(engine, dataset, Certificate("separator", dataset.fingerprint, y=y))
@@ -123,16 +122,6 @@ def test_crc_tells_where_entries_are() -> None:
     moved = X.copy()
     moved.indptr[3] -= 1
     assert crc(X) != crc(moved)
-
-
-def test_a_dataset_may_be_called_data_and_be_named_from_where_one_stands(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    X = sp.random_array((60, 20), density=0.1, rng=np.random.default_rng(0), format="csr")
-    monkeypatch.chdir(tmp_path)
-    dfeas.ingest(X, "data", y=np.arange(60) % 2)
-    with closing(LocalEngine(open_source(Source(DataSpec("data", intercept=False))))) as engine:
-        assert engine.shape == (20, 60)
 
 
 def test_a_conflict_that_float64_does_not_show_is_found_as_among_dense_points() -> None:

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matplotlib.figure import Figure
 
 import dfeas
 from dfeas.answers.trace import MOST_ROWS, Trace
 from dfeas.errors import CorruptDataError, UsageError
-from dfeas.run.termination import Record
+from tests.run.making import RECORD
 
-RECORD = Record("m", 1, 1, -1.0, 1.0, None, 0.0, 0.0, 0.0, 0.0, 0.0, 0, 0)
 TIMES = {name for name in RECORD.to_json() if name.endswith("seconds")} | {"memory_bytes"}
 
 
@@ -54,17 +54,6 @@ def test_memory_and_folder_have_the_same_trace(verb: str, arrays: Callable[..., 
     last = here.trace[-1]
     assert (last["passes"], last["method"], last["reads"] <= here.reads) == (here.passes, here.method, True)
     assert [row["passes"] for row in here.trace[1:]] == [row["passes"] for row in here.trace][1:]
-
-
-def test_methods_of_a_race_and_classes_have_their_own(arrays: Callable[..., Any]) -> None:
-    X, labels = arrays("planted", 5, 300, margin=0.05)
-    race = dfeas.race(X, labels, methods=["perceptron", "mirror-prox"])
-    for name, result in race.results.items():
-        assert result.trace is not None
-        assert {row["method"] for row in result.trace} == {name}
-        assert len(result.trace) == result.passes
-    every = dfeas.one_vs_rest(np.eye(3), ["a", "b", "c"])
-    assert all(result.trace and result.trace[-1]["passes"] == result.passes for result in every.results.values())
 
 
 def test_a_run_that_went_on_has_all_of_its_passes(arrays: Callable[..., Any], tmp_path: Path) -> None:
@@ -120,8 +109,6 @@ def test_a_table_of_latex_has_no_letter_that_means_something_there(tmp_path: Pat
 
 
 def test_a_plot_has_the_bracket_of_each_pass(arrays: Callable[..., Any], tmp_path: Path) -> None:
-    from matplotlib.figure import Figure
-
     X, labels = arrays("planted", 5, 300, margin=0.05)
     result = dfeas.solve(X, labels, method="mirror-prox")
     axes = Figure().subplots()
@@ -140,23 +127,19 @@ def test_a_plot_has_the_bracket_of_each_pass(arrays: Callable[..., Any], tmp_pat
     assert len(nothing.plot(Figure().subplots()).lines) == 2
 
 
-@pytest.mark.parametrize("against", ["passes", "reads", "seconds"])
-def test_a_plot_has_the_gap_of_each_pass(arrays: Callable[..., Any], against: str) -> None:
-    from matplotlib.figure import Figure
-
+def test_a_plot_has_the_gap_of_each_pass(arrays: Callable[..., Any]) -> None:
     X, labels = arrays("gaussian", 5, 300)
-    result = dfeas.solve(X, labels, method="mirror-prox", eps=0.05)
-    axes = result.plot(Figure().subplots(), gap=True, against=against)
-    ((line,), rows) = axes.lines, [*(result.trace or ())]
-    assert line.get_xdata().tolist() == [row[against] for row in rows]
-    assert line.get_ydata().tolist() == [row["margin_upper"] - row["margin_lower"] for row in rows]
-    assert axes.get_legend() is None
-    soft = dfeas.soft_margin(X, labels)
-    heights = soft.plot(Figure().subplots(), gap=True, against=against).lines[0].get_ydata()
-    known = [row["objective"] is not None for row in soft.trace or ()]
-    assert np.isfinite(heights).tolist() == known
+    result, soft = dfeas.solve(X, labels, method="mirror-prox", eps=0.05), dfeas.soft_margin(X, labels)
     race = dfeas.race(X, labels, methods=["perceptron", "mirror-prox"], eps=0.05, max_passes=9)
-    assert len(race.plot(Figure().subplots(), gap=True, against=against).lines) == 2
+    for against in ("passes", "reads", "seconds"):
+        axes = result.plot(Figure().subplots(), gap=True, against=against)
+        ((line,), rows) = axes.lines, [*(result.trace or ())]
+        assert line.get_xdata().tolist() == [row[against] for row in rows]
+        assert line.get_ydata().tolist() == [row["margin_upper"] - row["margin_lower"] for row in rows]
+        assert axes.get_legend() is None
+        heights = soft.plot(Figure().subplots(), gap=True, against=against).lines[0].get_ydata()
+        assert np.isfinite(heights).tolist() == [row["objective"] is not None for row in soft.trace or ()]
+        assert len(race.plot(Figure().subplots(), gap=True, against=against).lines) == 2
     with pytest.raises(UsageError, match="against: expected passes, reads, seconds, got 'time'"):
         result.plot(Figure().subplots(), against="time")
 

@@ -147,7 +147,7 @@ def test_damage_is_noticed() -> None:
     file = io.BytesIO()
     dump(value, file)
     whole, draw = file.getvalue(), random.Random(0)
-    for turn in range(600):
+    for turn in range(200):
         damaged = bytearray(whole)
         if turn % 3 == 0:
             damaged = damaged[: draw.randrange(len(whole))]

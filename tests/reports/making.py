@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 from click.testing import CliRunner, Result
 
 from dfeas.cli.main import commands
+from dfeas.reports.page import report
 
 VOID = {"img", "meta"}
 
@@ -90,6 +91,11 @@ def parse(path: Path) -> Page:
     page = Page(path)
     page.check()
     return page
+
+
+def page_of(*runs: Path, **options: Any) -> Page:
+    """The page of some runs."""
+    return parse(report([*runs], **options))
 
 
 def cli(*words: Any) -> Result:
