@@ -15,7 +15,7 @@ import zarr
 import dfeas
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.verify.certificate import load
-from tests.kernels.test_solve import ring
+from tests.kernels.making import ring
 
 
 @pytest.fixture

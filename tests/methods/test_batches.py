@@ -13,7 +13,6 @@ import dfeas
 from dfeas.data.generate.points import Instance
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
-from dfeas.engine.local import LocalEngine
 from dfeas.methods import batches
 from dfeas.methods.batches import BAND, FILL, FULL_MET, GROWTH, MET, SAMPLE, TAKEN, held_columns, schedule
 from dfeas.methods.protocol import Facts
@@ -81,7 +80,6 @@ def test_little_memory_meets_half_of_the_data_before_a_pass_that_finds_too_much(
     state = method.init(facts)
     for _ in range(1 + len(plan.batches)):
         state = method.tell(state, engine.run(method.ask(state)))
-        assert state.columns is not None
         assert len(state.columns) == 4 * 31
     question = method.ask(state)
     assert isinstance(question, Select)
@@ -89,7 +87,7 @@ def test_little_memory_meets_half_of_the_data_before_a_pass_that_finds_too_much(
 
 
 def test_few_columns_and_passes_separate_whatever_the_seed(heavy: None, arrays: Callable[..., Any]) -> None:
-    for seed in range(6):
+    for seed in range(3):
         engine, facts = problem(*arrays("halfspace", 40, 24_000, seed=seed), block_rows=120)
         found = states(PointWorkingSet(), engine, facts)
         assert found[-1].bracket.lower > 0
@@ -103,7 +101,7 @@ def test_few_columns_and_passes_separate_whatever_the_seed(heavy: None, arrays: 
 def test_a_batch_has_no_more_wrong_than_the_leave_one_out_bound(heavy: None, arrays: Callable[..., Any]) -> None:
     """On average, of the widest separator; those of W are not the widest, and met their columns in part: twice as many."""
     wrong, most = 0, 0.0
-    for seed in range(6):
+    for seed in range(3):
         engine, facts = problem(*arrays("halfspace", 30, 20_000, seed=seed), block_rows=100)
         columns = float(SAMPLE * facts.m)
         for question, answer in asked(PointWorkingSet(), engine, facts)[1:-1]:
@@ -142,17 +140,6 @@ def test_a_wrong_label_is_found_with_batches(heavy: None, arrays: Callable[..., 
     assert last.bracket.upper < 1e-12
     assert last.full <= 1
     assert last.best.index[last.best.score.argmin()] == instance.wrong_point
-
-
-@pytest.mark.parametrize("kind", ["halfspace", "gaussian", "one-flip"])
-def test_any_number_of_threads_has_the_same_bits(heavy: None, arrays: Callable[..., Any], kind: str) -> None:
-    engine, facts = problem(*arrays(kind, 20, 12_000, margin=0.05), block_rows=100)
-    method = PointWorkingSet()
-    one, three = (states(method, LocalEngine(engine.dataset, threads), facts) for threads in (1, 3))
-    for first, second in zip(one, three, strict=True):
-        assert repr(first.bracket) == repr(second.bracket)
-        assert np.array_equal(first.columns.index, second.columns.index)
-    assert (one[-1].bracket.lower > 0) == (kind == "halfspace")
 
 
 def test_a_run_has_the_passes_that_are_predicted(heavy: None, dataset: Callable[..., Any]) -> None:
