@@ -1,7 +1,6 @@
 """How infeasible points are, from both ends: beside the facets of their hull, and as ``verify`` proves it."""
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from tests.verify.test_radius import nearest_facet, unit_points
 
 
 @given(st.integers(0, 10**6), st.integers(1, 4), st.integers(1, 20), st.booleans())
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_what_is_proved_along_axes_is_in_the_hull(seed: int, d: int, more: int, thin: bool) -> None:
     units = unit_points(seed, d + more, d)
     y = np.eye(d)[0] if thin else np.random.default_rng(seed).standard_normal(d)
@@ -42,8 +41,7 @@ def unit(X: np.ndarray, sign: np.ndarray) -> np.ndarray:
     return np.asarray(seen / np.linalg.norm(seen, axis=1)[:, None])
 
 
-@pytest.mark.parametrize("kind", ["dense", "csr", "std", "twice"])
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(("kind", "seed"), [("dense", 1), ("csr", 2), ("std", 1), ("twice", 2)])
 def test_both_ends_are_near_the_nearest_facet_of_one_wrong_label(kind: str, seed: int) -> None:
     X, sign, _ = one_flip(400, 3, seed)
     if kind == "twice":
@@ -60,8 +58,6 @@ def test_the_ball_of_a_run_is_proved_again(tmp_path: Path) -> None:
     X, sign, units = one_flip(300, 3, 5)
     dfeas.ingest(X, tmp_path / "data", y=sign)
     plain, found = dfeas.solve(tmp_path / "data"), dfeas.hard_margin(tmp_path / "data", out=tmp_path / "run")
-    assert found.w is not None
-    assert found.support is not None
     assert -nearest_facet(units) <= found.result.margin_upper < plain.margin_upper
     assert (units @ found.w).min() == pytest.approx(found.result.margin_lower)
     proved = dfeas.verify_run(tmp_path / "run")
@@ -86,7 +82,6 @@ def test_points_that_do_not_span_keep_the_bracket_of_their_conflict() -> None:
 
 def test_a_conflict_whose_direction_scores_nothing_is_no_obstacle() -> None:
     found = dfeas.hard_margin([[1.0], [2.0]], [1, -1], intercept=False)
-    assert found.result.evidence is not None
     assert not found.result.evidence.y.any()
     assert (found.result.margin_lower, found.result.margin_upper) == (-1.0, pytest.approx(-1.0))
 
@@ -100,8 +95,3 @@ def test_limits_of_reads_and_of_time_hold() -> None:
     X, sign, _ = one_flip(500, 40, 0)
     found = dfeas.hard_margin(X, sign, time_limit=5).result  # less than linear programs may take
     assert (found.verdict, found.margin_upper) == ("infeasible", dfeas.solve(X, sign).margin_upper)
-    X, sign, _ = one_flip(500, 10, 0)
-    began = time.monotonic()
-    found = dfeas.hard_margin(X, sign).result
-    whole = time.monotonic() - began
-    assert whole / 3 < found.seconds <= whole

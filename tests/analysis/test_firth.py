@@ -1,7 +1,5 @@
 """Firth's penalised likelihood: published numbers, an exact theorem, and the definition of each number it returns."""
 
-import re
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -38,7 +36,7 @@ def test_the_endometrial_data_gives_what_logistf_publishes() -> None:
     np.testing.assert_allclose(fit.high, [7.85463171, 0.04045547, -1.23272106, 7.20928050], rtol=1e-5)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_a_table_of_two_by_two_has_the_log_odds_with_a_half_in_each_cell(seed: int) -> None:
     rng = np.random.default_rng(seed)
     cells = rng.integers(0, 6, (2, 2)) * (rng.random((2, 2)) < 0.8)
@@ -84,7 +82,7 @@ class Penalised:
         return whole(scipy.optimize.root(lambda some: self.slope(whole(some), free), near.x, tol=1e-13).x)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_estimates_maximise_the_definition_and_ends_are_those_of_profiles(seed: int) -> None:
     rng, counts = np.random.default_rng(seed), bool(seed % 2)
     n, m = int(rng.integers(12, 50)), int(rng.integers(1, 4))
@@ -139,18 +137,3 @@ def test_columns_that_follow_from_others_have_no_estimates() -> None:
     assert np.isnan(fit.coef).tolist() == np.isnan(fit.p).tolist() == [True, False, True, False, True, False]
     np.testing.assert_allclose(fit.coef[[1, 3, 5]], plain.coef, rtol=1e-7)
     assert fit.notes[-1] == "no estimates of 0, 2, 4: as far as float64 tells, they follow from columns before them"
-
-
-@pytest.mark.parametrize(
-    ("X", "y", "words", "said"),
-    [
-        ([[1.0, 2.0], [2.0, 3.0]], [0, 1], {}, "2 rows do not identify 3 coefficients"),
-        ([[1.0], [2.0], [3.0]], list("abc"), {}, "Firth's likelihood is fitted for two classes, shares, and counts"),
-        ("table.csv", "y", {}, "expected a data frame, an array, or a formula"),
-        ("y ~ x", pd.DataFrame({"x": [1.0], "y": [1]}), {"intercept": False}, "write 0 +"),
-        ("y ~ x.clip(3)", pd.DataFrame({"x": [1.0], "y": [1]}), {}, "would run as code"),
-    ],
-)
-def test_what_cannot_be_fitted_is_refused(X: object, y: object, words: dict[str, bool], said: str) -> None:
-    with pytest.raises((dfeas.UsageError, dfeas.BadInputError), match=re.escape(said)):
-        dfeas.firth(X, y, **words)

@@ -4,7 +4,6 @@ import hashlib
 import json
 import shutil
 import struct
-from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -21,8 +20,7 @@ from dfeas.errors import CheckFailedError, CorruptDataError
 from dfeas.passes.survey import Moments, MomentsAnswer, _of
 from dfeas.verify.certificate import load
 from dfeas.verify.view import FeatureMoments, FeatureScaling
-
-Edit = Callable[[dict[str, Any]], Any]
+from tests.analysis.making import Edit, forged
 
 
 @pytest.fixture(scope="module")
@@ -44,17 +42,6 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
     dfeas.hard_margin(room / "origin-data", intercept=False, out=room / "origin")
     dfeas.hard_margin(room / "origin-data", intercept=False, method="mirror-prox", max_passes=300, out=room / "no-weights")
     return room
-
-
-def forged(run: Path, edit: Edit, file: str = "result.json") -> Path:
-    """A copy of a run, one of whose files says something else."""
-    copy = run.parent / "forged"
-    shutil.rmtree(copy, ignore_errors=True)
-    shutil.copytree(run, copy)
-    values = json.loads((copy / file).read_text())
-    edit(values)
-    (copy / file).write_text(json.dumps(values))
-    return copy
 
 
 def exchanged(values: dict[str, Any]) -> None:
@@ -182,29 +169,6 @@ def quasi(folder: Path) -> Path:
     return folder / "run"
 
 
-def test_whole_numbers_are_whole_and_nothing_more_is_said(tmp_path: Path) -> None:
-    run = quasi(tmp_path)
-    proved = dfeas.verify_run(run)
-    assert proved.separation is not None
-    assert (proved.separation.kind, proved.separation.proof) == ("quasi-complete", "exact")
-    assert {name for name in proved.not_checked if name.endswith("separation.json")} == {
-        "format of separation.json",
-        "message of separation.json",
-        "stopped of separation.json",
-    }
-    claim = json.loads((run / "separation.json").read_text())
-    for key in ("y", "support", "weights"):
-        for number in (0.01, True, "0x1", "1", None):
-            changed = [value + number if isinstance(number, float) else number for value in claim[key]]
-            with pytest.raises(CheckFailedError):
-                dfeas.verify_run(
-                    forged(run, lambda values, key=key, changed=changed: values.update({key: changed}), "separation.json")
-                )
-    for change in ({"y": []}, {"flat": [[]]}, {"on": 4.0}, {"on": True}, {"rank": 1.0}, {"flat": [[0, 1]]}, {"rank": None}):
-        with pytest.raises(CheckFailedError):
-            dfeas.verify_run(forged(run, lambda values, change=change: values.update(change), "separation.json"))
-
-
 def test_a_quick_check_compares_the_blocks_of_a_separation(tmp_path: Path) -> None:
     run = quasi(tmp_path)
     (chunk,) = (path for path in (tmp_path / "data" / "X").iterdir() if path.name == "c.1.0")
@@ -218,7 +182,7 @@ def test_a_quick_check_compares_the_blocks_of_a_separation(tmp_path: Path) -> No
 
 
 def test_exact_sums_are_those_of_fractions_however_points_are_cut() -> None:
-    for seed in range(60):
+    for seed in range(20):
         rng = np.random.default_rng(seed)
         X = rng.standard_normal((int(rng.integers(2, 50)), 3)) * 10.0 ** rng.integers(-100, 100, (1, 3))
         if seed % 3 == 0:

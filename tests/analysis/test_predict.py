@@ -3,7 +3,6 @@
 import json
 import os
 import tracemalloc
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,8 @@ import pytest
 import zarr
 
 import dfeas
-from dfeas.errors import BadInputError, CorruptDataError, UsageError
-from dfeas.verify.certificate import load
-from tests.kernels.test_solve import ring
+from dfeas.errors import BadInputError, UsageError
+from tests.kernels.making import ring
 
 
 @pytest.fixture
@@ -39,13 +37,6 @@ def test_scores_are_products_with_the_separator(planes: Path) -> None:
     assert (found.classes, found.accuracy) == (("no", "yes"), 1.0)
     assert found.confusion == [[int((labels == "no").sum()), 0], [0, int((labels == "yes").sum())]]
     json.dumps(found.to_json())
-
-
-def test_scores_are_a_file_of_their_kind_in_a_folder_that_exists(planes: Path) -> None:
-    with pytest.raises(UsageError, match=r"scores are a \.npy or \.parquet file, or a \.zarr folder"):
-        dfeas.predict(planes / "run", planes / "data", out=planes / "scores.csv")
-    with pytest.raises(BadInputError, match="no such folder"):
-        dfeas.predict(planes / "run", planes / "data", out=planes / "none" / "scores.npy")
 
 
 def columns_in(file: Path) -> tuple[Any, Any]:
@@ -121,15 +112,6 @@ def test_scores_that_memory_does_not_hold_go_to_a_file(tmp_path: Path) -> None:
     assert peak <= memory < 8 * n + 2 * n + 16 * n  # scores, positions, and a copy of the parts of which they are made
 
 
-def test_what_is_no_run_or_no_path_is_said(planes: Path) -> None:
-    with pytest.raises(UsageError, match=r"got HardMargin; HardMargin has one in \.result"):
-        dfeas.predict(dfeas.hard_margin(np.eye(2), [1, -1]), np.eye(2))  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match=r"expected a path, got ndarray"):
-        dfeas.info(np.eye(2))  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="the name of a column, got int"):
-        dfeas.solve(planes / "data.npz", 2)
-
-
 def test_new_points_need_no_labels_and_others_are_counted(planes: Path) -> None:
     X = np.array([[9.0, 9, 9], [-9, -9, -9], [9, 9, 9.5]])
     assert dfeas.predict(planes / "run", X).accuracy is None
@@ -149,32 +131,10 @@ def test_a_kernel_reads_the_points_of_its_expansion_again(tmp_path: Path) -> Non
         squares = ((new[:, None] - X[kept["support"]][None]) ** 2).sum(2)
         expected = np.exp(-0.5 * squares) @ (kept["weights"] * labels[kept["support"]])
     assert np.allclose(found.score, expected, rtol=1e-9, atol=1e-12)
-    assert found.accuracy is not None
     assert found.accuracy > 0.97
     (tmp_path / "data").rename(tmp_path / "elsewhere")
     with pytest.raises(BadInputError, match="no such file"):
         dfeas.predict(tmp_path / "run", new)
-
-
-def test_what_cannot_be_predicted_is_said(planes: Path) -> None:
-    with pytest.raises(BadInputError, match="points of 2 features, the run "):
-        dfeas.predict(planes / "run", np.ones((4, 2)))
-    with pytest.raises(BadInputError, match="its classes are a and b, those of the run no and yes"):
-        dfeas.predict(planes / "run", np.ones((2, 3)), np.array(["a", "b"]))
-    with pytest.raises(BadInputError, match="point 1 has entries that are not finite"):
-        dfeas.predict(planes / "run", np.array([[1.0, 1, 1], [1, np.nan, 1]]))
-    dfeas.in_hull([9.0, 9, 9], planes / "data", out=planes / "hull")
-    with pytest.raises(BadInputError, match="a run of a hull"):
-        dfeas.predict(planes / "hull", planes / "data")
-    certificate = planes / "run" / "certificate.npz"
-    for y in (np.ones(3), np.full(4, np.nan)):
-        replace(load(certificate), y=y).save(certificate)
-        with pytest.raises(CorruptDataError, match="expected a direction of 4 finite entries"):
-            dfeas.predict(planes / "run", planes / "data")
-    rng = np.random.default_rng(0)
-    dfeas.solve(rng.standard_normal((500, 2)), rng.choice([-1, 1], 500), out=planes / "no")
-    with pytest.raises(BadInputError, match="ended infeasible and left no direction"):
-        dfeas.predict(planes / "no", np.ones((2, 2)))
 
 
 def test_what_a_killed_process_of_this_number_left_is_no_obstacle(tmp_path: Path) -> None:

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import dask.dataframe
 import numpy as np
 import pandas as pd
-import polars
-import pyarrow
 import pytest
 
 import dfeas
@@ -22,6 +17,7 @@ from dfeas.data.ingest.csv_file import CsvColumns
 from dfeas.data.ingest.tables import ParquetColumns
 from dfeas.errors import BadInputError
 from dfeas.run.resources import Resources
+from tests.analysis.making import FRAMES
 from tests.typed import dfeas as typed
 
 
@@ -42,19 +38,13 @@ def alone(frame: pd.DataFrame, name: str) -> pd.DataFrame:
     return frame.drop(columns=[each for each in SEVERAL if each != name])
 
 
-@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow", "dask"])
+@pytest.mark.parametrize("kind", ["pandas", "arrow", "dask"])
 def test_several_outcomes_are_those_of_single_calls(kind: str) -> None:
-    made: dict[str, Callable[[pd.DataFrame], Any]] = {
-        "pandas": lambda frame: frame,
-        "polars": polars.from_pandas,
-        "arrow": pyarrow.Table.from_pandas,
-        "dask": lambda frame: dask.dataframe.from_pandas(frame, npartitions=2),
-    }
     frame, more = stays(), {"weights": "weight", "missing": "drop"}
-    found = dfeas.check_separation(made[kind](frame), SEVERAL, **more)
+    found = dfeas.check_separation(FRAMES[kind](frame), SEVERAL, **more)
     assert isinstance(found, Separations)
     assert list(found) == SEVERAL
-    single = {name: dfeas.check_separation(made[kind](alone(frame, name)), name, **more) for name in SEVERAL}
+    single = {name: dfeas.check_separation(FRAMES[kind](alone(frame, name)), name, **more) for name in SEVERAL}
     assert {name: each.to_json() for name, each in found.items()} == {name: each.to_json() for name, each in single.items()}
     assert [found[name].kind for name in SEVERAL] == ["quasi-complete", "overlap", "overlap"]
     told = found.to_frame()
@@ -62,8 +52,7 @@ def test_several_outcomes_are_those_of_single_calls(kind: str) -> None:
     assert len(told) == sum(len(each.estimates) for each in single.values())
 
 
-@pytest.mark.parametrize("suffix", ["csv", "parquet"])
-@pytest.mark.parametrize("memory", ["1GB", "24MB"])
+@pytest.mark.parametrize(("suffix", "memory"), [("csv", "1GB"), ("parquet", "24MB")])
 def test_several_outcomes_of_a_file_are_read_once_where_memory_holds_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, memory: str
 ) -> None:

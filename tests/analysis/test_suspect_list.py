@@ -1,6 +1,5 @@
 """Lists of suspects as runs: read back, checked against the data, and refused where they say something else."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,23 +10,23 @@ from click.testing import CliRunner
 
 import dfeas
 from dfeas.cli.main import commands
+from tests.analysis.making import forged
 
 X = np.random.default_rng(0).standard_normal((300, 4))
 Y = X @ [1.0, 2.0, -1.0, 0.5] > 0
 Y[[3, 77, 150]] ^= True
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> Path:
-    dfeas.ingest(X, tmp_path / "data", y=np.where(Y, "spam", "ham"))
-    dfeas.suspects(str(tmp_path / "data"), out=tmp_path / "run")
-    return tmp_path / "run"
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("suspects")
+    dfeas.ingest(X, folder / "data", y=np.where(Y, "spam", "ham"))
+    dfeas.suspects(str(folder / "data"), out=folder / "run")
+    return folder / "run"
 
 
-def forge(run: Path, change: Callable[[dict[str, Any]], None]) -> None:
-    values = json.loads((run / "suspects.json").read_text())
-    change(values)
-    (run / "suspects.json").write_text(json.dumps(values))
+def forge(run: Path, change: Callable[[dict[str, Any]], None]) -> Path:
+    return forged(run, change, "suspects.json")
 
 
 def test_what_is_read_back_is_what_was_found(run: Path) -> None:
@@ -82,22 +81,18 @@ def test_a_point_of_another_number_is_not_a_second_one(tmp_path: Path) -> None:
     dfeas.ingest(np.ones((3, 1)), tmp_path / "data", y=[1, 0, 0])
     dfeas.suspects(str(tmp_path / "data"), intercept=False, out=tmp_path / "run")
     for other in (-1, 3, 2**40):
-        forge(
-            tmp_path / "run",
-            lambda values, other=other: values.update(conflicts=[[0, 1], [other, 2]], weights=[[0.5, 0.5]] * 2),
-        )
-        forge(tmp_path / "run", lambda values: values.update(at_least=2))
+        lie = {"conflicts": [[0, 1], [other, 2]], "weights": [[0.5, 0.5]] * 2, "at_least": 2}
         with pytest.raises(dfeas.CheckFailedError, match="a common point, or one that the data has not"):
-            dfeas.verify_run(tmp_path / "run")
+            dfeas.verify_run(forge(tmp_path / "run", lambda values, lie=lie: values.update(lie)))
 
 
 def test_a_point_that_the_mask_leaves_out_is_in_no_conflict(tmp_path: Path) -> None:
     kept = np.array([False, True, True, True])
     X, y = np.ones((4, 1)), np.array([1, 1, 0, 0])
     dfeas.suspects(X, y, mask=kept, intercept=False, out=tmp_path / "run")
-    forge(tmp_path / "run", lambda values: values.update(conflicts=[[0, 2]], weights=[[0.5, 0.5]], at_least=1))
+    run = forge(tmp_path / "run", lambda values: values.update(conflicts=[[0, 2]], weights=[[0.5, 0.5]], at_least=1))
     with pytest.raises(dfeas.CheckFailedError, match="one that the data has not"):
-        dfeas.verify_run(tmp_path / "run", X, y, mask=kept)
+        dfeas.verify_run(run, X, y, mask=kept)
 
 
 def test_a_list_that_a_limit_ended_proves_no_verdict(run: Path) -> None:
@@ -123,16 +118,14 @@ FORGED: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 @pytest.mark.parametrize("kind", FORGED)
 def test_a_forged_list_proves_nothing(kind: str, run: Path) -> None:
-    forge(run, FORGED[kind])
     with pytest.raises((dfeas.CheckFailedError, dfeas.CorruptDataError)):
-        dfeas.verify_run(run)
+        dfeas.verify_run(forge(run, FORGED[kind]))
 
 
 @pytest.mark.parametrize("change", [{"y": "no"}, {"points": [{}]}, {"stopped": "never"}, {"n": None}, {"conflicts": [3]}])
 def test_a_damaged_list_is_said(change: dict[str, Any], run: Path) -> None:
-    forge(run, lambda values: values.update(change))
     with pytest.raises(dfeas.CorruptDataError):
-        dfeas.load(run)
+        dfeas.load(forge(run, lambda values: values.update(change)))
 
 
 def test_a_name_of_a_table_is_no_folder(tmp_path: Path) -> None:

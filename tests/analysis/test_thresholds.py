@@ -16,13 +16,13 @@ import dfeas
 from dfeas.analysis.check_separation import Separated
 from dfeas.errors import BadInputError
 from tests.exact import kind_of
-from tests.terms import Ints, Terms, adjacent_terms, conditional_terms, cox_terms, estimate_of, ordinal_terms, poisson_terms
+from tests.terms import Ints, Terms, estimate_of, poisson_terms
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import statsmodels.api as sm
     from scipy import stats
-    from statsmodels.discrete.conditional_models import ConditionalLogit, ConditionalMNLogit, ConditionalPoisson
+    from statsmodels.discrete.conditional_models import ConditionalLogit, ConditionalPoisson
     from statsmodels.miscmodels.ordinal_model import OrderedModel
 
 
@@ -33,21 +33,19 @@ def drawn(seed: int) -> tuple[np.random.Generator, Ints]:
     return rng, rng.integers(-1, 3 if seed % 3 else 2, (n, m))
 
 
-def require_right(found: Separated, terms: Terms, m: int, said: str, *, rows_named: bool = True) -> bool:
+def require_right(found: Separated, terms: Terms, m: int, said: str) -> bool:
     """Whether it is finite as the terms say; a direction lets none of them fall, and some of the rows named rise."""
     numbers, rows = zip(*terms, strict=True)
     separated = kind_of([list(map(int, row)) for row in rows]) != "overlap"
     assert found.finite is not separated, said
     assert found.proof == "exact", said
     if separated:
-        thresholds = [found.intercept[name] for name in found.intercept] if isinstance(found.intercept, dict) else []
-        direction = np.array([found.direction.get(j, 0.0) for j in range(m)] + thresholds)
+        direction = np.array([found.direction.get(j, 0.0) for j in range(m)])
         change = np.array(rows) @ direction
         assert (change > -1e-9).all(), said
         rising = {numbers[k] for k in np.flatnonzero(change > 1e-9)}
         assert rising, said
-        if rows_named:
-            assert set(found.points) <= rising, said
+        assert set(found.points) <= rising, said
         assert set(found.columns) <= set(range(m)), said
         assert found.columns, said
     table = {each.name: each.estimate for each in found.estimates}
@@ -59,50 +57,12 @@ def require_right(found: Separated, terms: Terms, m: int, said: str, *, rows_nam
 Draw = Callable[[np.random.Generator, Ints], tuple[Separated, Terms] | None]
 
 
-def draw_classes(outcome: str, terms: Any) -> Draw:
-    def draw(rng: np.random.Generator, X: Ints) -> tuple[Separated, Terms] | None:
-        q = int(rng.integers(1, 4))
-        y = rng.integers(0, q + 1, len(X))
-        if rng.random() < 0.6:
-            y = np.clip(X[:, 0] + (rng.random(len(X)) < 0.2), 0, q)
-        classes, code = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
-            return None
-        return dfeas.check_separation(X, 3 * y - 1, outcome=outcome), terms(X, code, len(classes) - 1)
-
-    return draw
-
-
-def draw_conditional(rng: np.random.Generator, X: Ints) -> tuple[Separated, Terms] | None:
-    strata, y = rng.integers(0, 3, len(X)), rng.integers(0, 2, len(X))
-    y = np.where(rng.random(len(X)) < 0.3, y, X[:, 0] > 0)
-    if not any(0 < y[strata == s].mean() < 1 for s in np.unique(strata)):
-        return None
-    return dfeas.check_separation(X, y, outcome="conditional", strata=np.array(list("abc"))[strata]), conditional_terms(
-        X, y, strata
-    )
-
-
 def draw_poisson(rng: np.random.Generator, X: Ints) -> tuple[Separated, Terms] | None:
     strata, y = rng.integers(0, 3, len(X)), rng.integers(0, 3, len(X))
     y = np.where(X[:, -1] > 1, 0, y)
     if not y.any():
         return None
     return dfeas.check_separation(X, y, outcome="poisson", strata=strata), poisson_terms(X, y, strata)
-
-
-def draw_cox(rng: np.random.Generator, X: Ints) -> tuple[Separated, Terms] | None:
-    time, event, strata = (
-        rng.integers(1, 6, len(X)),
-        rng.integers(0, 2, len(X)),
-        rng.integers(0, 1 + rng.integers(0, 2), len(X)),
-    )
-    event = np.where(X[:, -1] < 0, 0, event) if rng.random() < 0.5 else event
-    time = 5 - X[:, 0] if rng.random() < 0.4 else time
-    if not event.any():
-        return None
-    found = dfeas.check_separation(X, (0.1 * time, event), outcome="cox", strata=strata)
-    return found, cox_terms(X, time, event, strata)
 
 
 def draw_log_binomial(rng: np.random.Generator, X: Ints) -> tuple[Separated, Terms] | None:
@@ -123,29 +83,24 @@ def draw_log_binomial(rng: np.random.Generator, X: Ints) -> tuple[Separated, Ter
     return found, terms()
 
 
-KINDS: dict[str, tuple[Draw, bool]] = {
-    "ordinal": (draw_classes("ordinal", ordinal_terms), True),
-    "adjacent": (draw_classes("adjacent", adjacent_terms), True),
-    "conditional": (draw_conditional, False),
-    "poisson": (draw_poisson, True),
-    "cox": (draw_cox, True),
-    "log-binomial": (draw_log_binomial, True),
+KINDS: dict[str, Draw] = {
+    "poisson": draw_poisson,
+    "log-binomial": draw_log_binomial,
 }
 
 
-@pytest.mark.parametrize("tables", [20, pytest.param(80, marks=pytest.mark.long)])
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_maximum_exists_unless_terms_rise_and_none_falls(kind: str, tables: int) -> None:
-    draw, rows_named = KINDS[kind]
-    seen, seed = [], 0
-    while len(seen) < tables:
+def test_the_maximum_exists_unless_terms_rise_and_none_falls(kind: str) -> None:
+    """Of counts in strata and of a log-binomial regression; the fuzzer draws Cox, conditional and ordinal ones."""
+    draw, seen, seed = KINDS[kind], [], 0
+    while len(seen) < 16:
         seed += 1
         rng, X = drawn(seed)
         drawn_one = draw(rng, X)
         if drawn_one is not None:
             found, terms = drawn_one
             m = X.shape[1] + (kind == "log-binomial")
-            seen.append(require_right(found, terms, m, f"{kind} {seed}", rows_named=rows_named))
+            seen.append(require_right(found, terms, m, f"{kind} {seed}"))
     assert 0.2 < np.mean(seen) < 0.9, "one of both cases is hardly tried"
 
 
@@ -286,54 +241,6 @@ def test_links_of_binomials() -> None:
         dfeas.check_separation(sm.GLM(frame.died, X, family=sm.families.Binomial(links.LogC())))
 
 
-F = people()
-REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
-    "no strata": (lambda: dfeas.check_separation(F[["age"]], F.died, outcome="conditional"), "a conditional logit has strata"),
-    "strata of others": (lambda: dfeas.check_separation(F[["age"]], F.died, strata=F.set), "strata: expected an outcome"),
-    "lonely rows": (
-        lambda: dfeas.check_separation(F[["age"]], F.died, outcome="conditional", strata=np.arange(120)),
-        "none of 120 has both outcomes",
-    ),
-    "too few strata": (
-        lambda: dfeas.check_separation([[1], [2]], [0, 1], outcome="conditional", strata=[1]),
-        "of 2 rows, got 1",
-    ),
-    "no time": (lambda: dfeas.check_separation(F[["age"]], F.died, outcome="cox"), "expected time and event as y"),
-    "counts": (
-        lambda: dfeas.check_separation(F[["age"]], (F.time, F.falls), outcome="cox"),
-        "expected 1 or true where the event",
-    ),
-    "no event": (lambda: dfeas.check_separation(F[["age"]], (F.time, 0 * F.died), outcome="cox"), "no row has an event"),
-    "Cox by a formula": (lambda: dfeas.check_separation("died ~ age", F, outcome="cox"), "as in Surv"),
-    "Cox by another event": (lambda: dfeas.check_separation(F, ["time", "falls"], outcome="cox", positive=9), "the label 9"),
-    "counts by a class": (lambda: dfeas.check_separation(F, "falls", outcome="poisson", positive=1), "leave out positive"),
-    "truncated": (lambda: dfeas.check_separation(sm.PHReg(F.time, F[["age"]], F.died, entry=F.time - 1)), "none truncated"),
-    "empty class": (
-        lambda: dfeas.check_separation(OrderedModel(F.grade.cat.add_categories(["never"]), F[["age"]])),
-        "rows of each of several categories",
-    ),
-    "half a line": (lambda: dfeas.check_separation(OrderedModel(F.grade, F[["age"]], distr=stats.expon)), "on all numbers"),
-    "several classes": (
-        lambda: dfeas.check_separation(
-            ConditionalMNLogit(F.falls.clip(0, 2).to_numpy(), F[["age"]].to_numpy(), groups=F.set.to_numpy())
-        ),
-        "class ConditionalMNLogit: expected",
-    ),
-    "many classes": (
-        lambda: dfeas.check_separation(np.arange(50.0)[:, None], np.arange(50), outcome="adjacent"),
-        "at most 40 of an adjacent",
-    ),
-}
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_is_not_decided_is_refused_by_name(case: str) -> None:
-    ask, said = REFUSED[case]
-    with pytest.raises(dfeas.DfeasError, match=said):
-        ask()
-
-
 def test_a_cox_regression_is_asked_by_its_formula_and_by_any_value_of_the_event(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     status, late = rng.integers(0, 2, 40), np.arange(40) > 30
@@ -352,23 +259,3 @@ def test_a_cox_regression_is_asked_by_its_formula_and_by_any_value_of_the_event(
             assert (found.columns, found.points) == (known.columns, known.points)
     with pytest.raises(BadInputError, match="no column tim"):
         dfeas.check_separation("Surv(tim, status) ~ late", coded, outcome="cox", missing="drop")
-
-
-def test_rows_of_a_cox_regression_are_those_whose_share_of_the_risk_falls_to_0() -> None:
-    separated = 0
-    for seed in range(24):
-        rng = np.random.default_rng(seed)
-        x, time, event, strata = rng.integers(0, 2, (8, 2)), rng.integers(1, 6, 8), rng.integers(0, 2, 8), rng.integers(0, 2, 8)
-        event[0] = 1
-        x[(time == time[event > 0].min()) & (event > 0), 0] = 2
-        found = dfeas.check_separation(pd.DataFrame(x, columns=["a", "b"]), (time, event), outcome="cox", strata=strata)
-        if found.finite:
-            continue
-        score, falls = x @ np.array([float(found.direction.get(name, 0.0)) for name in "ab"]), set()
-        for k in np.flatnonzero(event):
-            at_risk = np.flatnonzero((time >= time[k]) & (strata == strata[k]))
-            falls |= {int(i) for i in at_risk if score[i] < score[at_risk].max() - 1e-9}
-        assert sorted(found.points) == sorted(falls)
-        assert found.separated == len(falls)
-        separated += 1
-    assert separated > 5

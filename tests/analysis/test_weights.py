@@ -4,39 +4,26 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import dask.dataframe
 import numpy as np
 import pandas as pd
 import polars
-import pyarrow
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import sparse
 
 import dfeas
-from dfeas.analysis.regression.files import of_formula, of_table
-from dfeas.analysis.regression.outcome import Asked
-from dfeas.run.resources import Resources
+from tests.analysis.making import FRAMES, require_alike
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import statsmodels.api as sm
-    import statsmodels.formula.api as smf
 
 Floats = np.ndarray
 SMALL = "20MB"
 """Of which a design of all rows of a large table is more than the part that may be held."""
-LETTERS = np.array(list("abcd"))
-OUTCOMES: dict[str, Callable[[Floats], tuple[Floats, dict[str, Any]]]] = {
-    "binary": lambda y: (y % 2, {}),
-    "poisson": lambda y: (y, {"outcome": "poisson"}),
-    "multinomial": lambda y: (LETTERS[y], {"outcome": "multinomial"}),
-}
 
 
 @st.composite
@@ -57,43 +44,8 @@ def answer(ask: Callable[[], Any]) -> Any:
         return type(error)
 
 
-def require_alike(found: Any, by_hand: Any, rows: Any) -> None:
-    """Both have found the same, or refused; points are among ``rows``."""
-    if isinstance(by_hand, type):
-        assert found is by_hand
-        return
-    for name in (
-        "kind",
-        "proof",
-        "outcome",
-        "classes",
-        "columns",
-        "direction",
-        "intercept",
-        "levels",
-        "depending",
-        "separated",
-    ):
-        assert getattr(found, name) == getattr(by_hand, name), name
-    assert found.points == [rows[place] for place in by_hand.points]
-    assert [(each.text, each.finite) for each in found.advice] == [(each.text, each.finite) for each in by_hand.advice]
-
-
-@settings(max_examples=120, deadline=None)
-@given(weighted(), st.sampled_from(list(OUTCOMES)), st.booleans())
-def test_rows_of_weight_zero_are_as_if_they_were_not_there(table: tuple[Floats, ...], kind: str, intercept: bool) -> None:
-    X, y, weights = table
-    outcomes, asked = OUTCOMES[kind](y)
-    kept = np.flatnonzero(weights > 0)
-    asked = {**asked, "intercept": intercept}
-    by_hand = answer(lambda: dfeas.check_separation(X[kept], outcomes[kept], **asked))
-    for given_X in (X, sparse.csr_array(X)):
-        found = answer(lambda given_X=given_X: dfeas.check_separation(given_X, outcomes, weights=weights, **asked))
-        require_alike(found, by_hand, kept.tolist())
-
-
 @pytest.mark.filterwarnings("ignore:invalid value")  # of statsmodels, for a share of no trials
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(weighted(), st.sampled_from(["freq_weights", "var_weights", "n_trials"]), st.booleans())
 def test_a_model_without_these_rows_has_the_same_answer(table: tuple[Floats, ...], name: str, poisson: bool) -> None:
     X, y, weights = table
@@ -159,12 +111,7 @@ def test_frames_formulas_and_files_leave_out_the_same_rows(outcome: str, tmp_pat
     assert (by_hand.finite, by_hand.levels) == (False, {"ward": ["b"]})
     assert "odd" not in by_hand.classes
     assert outcome == "grade" or dfeas.check_separation(bare, outcome, **asked).finite
-    for make in (
-        pd.DataFrame,
-        polars.from_pandas,
-        pyarrow.Table.from_pandas,
-        lambda f: dask.dataframe.from_pandas(f, npartitions=3),
-    ):
+    for make in FRAMES.values() if outcome == "died" else [FRAMES["polars"]]:
         require_alike(dfeas.check_separation(make(frame), outcome, weights="weight", **asked), by_hand, kept.tolist())
     for weights in (
         frame.weight,
@@ -184,56 +131,6 @@ def test_frames_formulas_and_files_leave_out_the_same_rows(outcome: str, tmp_pat
         require_alike(dfeas.check_separation(formula, path, weights="weight", **asked), whole, kept.tolist())
 
 
-@pytest.mark.parametrize("outcome", REST)
-def test_what_memory_does_not_hold_leaves_out_the_same_rows(outcome: str, tmp_path: Path) -> None:
-    frame = people(110_000, 9)
-    frame.drop(columns=REST[outcome]).to_parquet(tmp_path / "t.parquet", index=False)
-    more: dict[str, Any] = {"outcome": "poisson"} if outcome == "falls" else {}
-    kept = np.flatnonzero(frame.weight > 0)
-    asked = Asked(outcome, resources=Resources(memory=SMALL), weights="weight", **more)
-    for ask in (
-        lambda: of_table(tmp_path / "t.parquet", asked),
-        lambda: of_formula(tmp_path / "t.parquet", f"{outcome} ~ ward + age", asked),
-    ):
-        found = ask()
-        assert (found.kind, found.levels) == ("quasi-complete", {"ward": ["b"]})
-        assert found.points == kept[frame.ward[kept] == "b"][:1000].tolist()
-        assert {each.finite for each in found.advice} == {None}, "it was held by memory"
-        assert found.separated == ((frame.ward == "b") & (frame.weight > 0)).sum()
-        assert found.notes == [f"{len(frame) - len(kept)} of 110000 rows have no weight, and are not in the likelihood"]
-    overlap = of_table(tmp_path / "t.parquet", replace(asked, without=["ward"]))
-    assert overlap.finite
-    assert set(overlap.points) <= set(kept.tolist())
-    if outcome != "falls":
-        among = frame.iloc[overlap.points]
-        assert dfeas.check_separation(among[["age"]].to_numpy(), among[outcome], intercept=True).finite
-
-
-WRONG: dict[str, tuple[Any, str]] = {
-    "below 0": ([1, 1, -2, 0], "the weight of row 2 is -2, expected a number >= 0"),
-    "missing": ([1, np.nan, 1, 0], "the weight of row 1 is missing"),
-    "null": (polars.Series([1, 0, 1, None]), "the weight of row 3 is missing"),
-    "masked": (np.ma.masked_array([1, 1, 1, 1], mask=[0, 0, 1, 0]), "a masked array"),
-    "infinite": ([np.inf, 1, 1, 1], "the weight of row 0 is inf"),
-    "text": (list("1111"), "expected weights that are numbers"),
-    "too few": ([1, 1], r"expected one number for each of 4 rows, got shape \(2,\)"),
-    "none": ([0, 0, 0, 0], "none of 4 rows has a weight above 0"),
-    "one class": ([1, 0, 1, 0], "all rows are 0; two classes are needed"),
-}
-
-
-@pytest.mark.parametrize("case", WRONG)
-def test_weights_that_are_none_are_refused_with_their_row(case: str) -> None:
-    weights, said = WRONG[case]
-    X, y = np.arange(4.0)[:, None], np.array([0, 1, 0, 1])
-    frame = pd.DataFrame({"x": X[:, 0], "kind": list("abcb")})
-    for table in (X, frame):
-        with pytest.raises(dfeas.BadInputError, match=said):
-            dfeas.check_separation(table, y, weights=weights, intercept=True)
-    with pytest.raises(dfeas.BadInputError, match=said):
-        dfeas.check_separation("np.abs(y) ~ x + kind" if case == "none" else "y ~ x + kind", frame.assign(y=y), weights=weights)
-
-
 @pytest.mark.parametrize("memory", ["1GB", SMALL])
 def test_a_file_of_which_no_row_has_a_weight_is_refused(memory: str, tmp_path: Path) -> None:
     n = 100 if memory == "1GB" else 60_000
@@ -251,34 +148,6 @@ def test_a_file_of_which_no_row_has_a_weight_is_refused(memory: str, tmp_path: P
             dfeas.check_separation(X, y, weights="w", memory=memory)
 
 
-def test_where_weights_come_from_is_said_and_their_rows_are_called_as_the_user_calls_them(tmp_path: Path) -> None:
-    n = 70_000
-    frame = pd.DataFrame({"x": np.arange(n) % 7, "y": np.arange(n) % 2, "w": 1.0})
-    frame.loc[n - 3, "w"] = -1
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    with pytest.raises(dfeas.BadInputError, match=f"column w: the weight of row {n - 3} is -1"):
-        dfeas.check_separation(tmp_path / "t.csv", "y", weights="w", intercept=True)
-    named = frame[-5:].set_axis(list("abcde"))
-    with pytest.raises(dfeas.BadInputError, match="the frame: column w: the weight of row c is -1"):
-        dfeas.check_separation(named, "y", weights="w", intercept=True)
-    with pytest.raises(dfeas.BadInputError, match="freq_weights of the model: the weight of row c is -1"):
-        dfeas.check_separation(smf.glm("y ~ x", named, family=sm.families.Binomial(), freq_weights=named.w))
-    for weights, y, said in (
-        ("y", "y", "in columns of their own"),
-        ("v", "y", "no column v"),
-        (named.w[::-1], "y", "another order"),
-    ):
-        with pytest.raises(dfeas.DfeasError, match=said):
-            dfeas.check_separation(named[["x", "y"]], y, weights=weights, intercept=True)
-    for weights, said in ((frame.w, "expected a name, got Series"), ("v", "no column v"), ("y", "in columns of their own")):
-        with pytest.raises(dfeas.DfeasError, match=said):
-            dfeas.check_separation(tmp_path / "t.csv", "y", weights=weights, intercept=True)
-    with pytest.raises(dfeas.UsageError, match="an array has no columns of that name"):
-        dfeas.check_separation(np.ones((3, 1)), [0, 1, 0], weights="w", intercept=True)
-    with pytest.raises(dfeas.UsageError, match="leave out y, positive, weights"):
-        dfeas.check_separation(sm.Logit(frame.y, frame[["x"]]), weights=frame.w)
-
-
 @pytest.mark.filterwarnings("ignore")
 def test_values_that_are_missing_are_refused_in_every_row_as_by_statsmodels() -> None:
     """Its fit raises an error, too, where a row of weight 0 has no value."""
@@ -293,17 +162,3 @@ def test_values_that_are_missing_are_refused_in_every_row_as_by_statsmodels() ->
             dfeas.check_separation(X[:, None], outcome, weights=weights, intercept=True)
         with pytest.raises(dfeas.BadInputError, match="row 7"):
             dfeas.check_separation(pd.DataFrame({"x": X}), outcome, weights=weights, intercept=True)
-
-
-@pytest.mark.filterwarnings("ignore:divide by zero")
-def test_a_row_is_called_by_its_number_behind_rows_without_weight() -> None:
-    frame = pd.DataFrame({"x": [1.0, 2, 0, 3, 0], "y": [0, 1, 0, 1, 1], "w": [1, 0, 0, 1, 1]})
-    with pytest.raises(dfeas.BadInputError, match=r"column np\.log\(x\): 1 values are missing or infinite, the first in row 4"):
-        dfeas.check_separation("y ~ np.log(x)", frame, weights="w")
-
-
-def test_ids_and_texts_are_those_of_rows_with_weight() -> None:
-    """30 texts of which 25 that differ have a weight are as an id."""
-    frame = pd.DataFrame({"id": [f"p{min(j, 25)}" for j in range(30)], "y": [0, 1] * 15, "w": np.arange(30) < 25})
-    with pytest.raises(dfeas.BadInputError, match="column id has another text in each of 25 rows"):
-        dfeas.check_separation(frame, "y", weights="w", intercept=True)

@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import dfeas
+from tests.cones.making import least
 from tests.cones.plain import cones_of, spectrum, unit
 from tests.exact import conflict
 
@@ -46,11 +47,6 @@ def _inside(rng: np.random.Generator, kind: str, size: int) -> np.ndarray:
     return s + (0.5 + rng.uniform() - spectrum(kind, size, s)[0].min()) * unit(kind, size)
 
 
-def least(s: np.ndarray, cones: dict[str, Any]) -> float:
-    """The least eigenvalue of s in the cones, plainly."""
-    return min(float(spectrum(kind, size, s[rows])[0].min()) for kind, size, rows in cones_of(cones))
-
-
 def by_scs(A: np.ndarray, b: np.ndarray, cones: dict[str, Any], c: np.ndarray) -> dict[str, Any]:
     scs, data = pytest.importorskip("scs"), {"A": sp.csc_matrix(A), "b": b, "c": c}
     found: dict[str, Any] = scs.SCS(data, cones, verbose=False, eps_abs=1e-9, eps_rel=1e-9, eps_infeas=1e-9).solve()
@@ -65,8 +61,8 @@ def widest(A: np.ndarray, b: np.ndarray, cones: dict[str, Any]) -> float:
     return float(found["x"][-1]) if found["info"]["status"] == "solved" else float("nan")
 
 
-@pytest.mark.parametrize("seeds", [range(first, first + 25) for first in range(0, 200, 25)])
-def test_200_random_problems_beside_scs(seeds: range) -> None:
+@pytest.mark.parametrize("seeds", [range(first, first + 24) for first in (0, 24)])
+def test_48_random_problems_beside_scs(seeds: range) -> None:
     for seed in seeds:
         A, b, cones, kind = drawn(seed)
         result = dfeas.solve(dfeas.from_scs(A if seed % 2 else sp.csc_array(A), b, cones), eps=1e-7)
@@ -92,12 +88,11 @@ def test_sign_and_right_side_are_those_of_scs() -> None:
     A, b = np.array([[-1.0], [1.0]]), np.array([-1.0, 2.0])  # 1 <= x <= 2
     result = dfeas.solve(dfeas.from_scs(A, b, {"l": 2}))
     assert result.verdict == "feasible"
-    assert result.x is not None
     assert 1 < result.x[0] < 2
     assert dfeas.solve(dfeas.from_scs(A, [-1, 0], {"l": 2})).verdict == "infeasible"
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(16))
 def test_equalities_hold_exactly_of_y_and_verdicts_are_those_of_scs(seed: int) -> None:
     rng = np.random.default_rng(seed)
     m, equal = 5, int(rng.integers(1, 4))
@@ -113,7 +108,6 @@ def test_equalities_hold_exactly_of_y_and_verdicts_are_those_of_scs(seed: int) -
     assert (found["info"]["status"] == "infeasible") <= (result.verdict == "infeasible")
     if result.verdict != "feasible":
         return
-    assert dataset.program is not None
     basis, y = dataset.program.basis, result.separator
     exact = [sum((v * Fraction(y[j]) for j, v in row.items()), Fraction(0)) for row in basis]
     assert exact[-1] > 0
@@ -134,7 +128,7 @@ def test_equalities_alone_and_those_that_contradict_each_other() -> None:
 def test_conflicts_of_linear_rows_among_other_cones_end_exact() -> None:
     """Beside an oracle in integers, also where they are on the boundary, in a ball that all solutions reach into."""
     seen = set()
-    for seed in range(60):
+    for seed in range(24):
         rng = np.random.default_rng(seed)
         L, h = rng.integers(-2, 3, (5, 3)), rng.integers(-1, 3, 5)
         L[4], h[4] = -(L[0] + L[1]), int(rng.integers(-1, 1)) - h[0] - h[1]  # L x > h sums to 0 > -1, or 0 > 0
@@ -165,34 +159,6 @@ def test_a_run_is_loaded_resumed_and_predicts(tmp_path: Path) -> None:
     np.testing.assert_array_equal(loaded.x, whole.x)
     assert loaded.message == result.message
     assert dfeas.predict(tmp_path / "run", data).least.min() == pytest.approx(whole.margin_lower, rel=1e-9)
-    with pytest.raises(dfeas.UsageError, match="A, b and cones"):
-        dfeas.solve(data, mask=np.ones(len(b), bool))
-
-
-REFUSED: list[tuple[Any, Any, Any, str]] = [
-    (np.ones((2, 1)), [1, 2], {"l": 1, "ep": 1}, "'ep' of SCS is not supported"),
-    (np.ones((3, 1)), [1, 2, 3], {"l": 1, "bl": [0.0]}, "'bl' of SCS is not supported"),
-    (np.ones((3, 1)), [1, 2, 3], {"p": [0.3]}, "'p' of SCS is not supported"),
-    (np.ones((2, 1)), [1, 2], {"l": 3}, "A has 2 rows, the cones have 3"),
-    (np.ones((2, 1)), [1, 2], {"z": 1, "l": 3}, "1 equalities and 3"),
-    (np.ones((2, 1)), [1, 2, 3], {"l": 2}, r"b: expected shape \(2,\).*\(3,\)"),
-    (np.ones((2, 1)), [1, np.nan], {"l": 2}, "b: entries that are not finite"),
-    (sp.csr_array([[np.inf], [1.0]]), [1, 2], {"l": 2}, "A: entries that are not finite"),
-    (np.array([[2**53 + 1]]), [1], {"l": 1}, "A: .*2\\*\\*53"),
-    (np.array([["a"]]), [1], {"l": 1}, "A: entries of type"),
-    (np.ones(2), [1, 2], {"l": 2}, r"A: expected .* shape \(2,\)"),
-    (np.ones((2, 1)), [1, 2], {"z": -1, "l": 3}, "-1 in 'z'"),
-    (np.ones((2, 1)), [1, 2], {}, "no cones"),
-    (np.ones((2, 1)), [1, 2], [2], "list"),
-    ([[1e-300, 1.0], [0, 1e-10]], [0, 2], {"z": 1, "l": 1}, "equalities of 'z' have solutions .* too far apart.*leave 'z' out"),
-]
-
-
-@pytest.mark.parametrize(("A", "b", "cones", "text"), REFUSED)
-def test_what_is_refused_is_named_in_one_line(A: Any, b: Any, cones: Any, text: str) -> None:
-    with pytest.raises(dfeas.BadInputError, match=text) as raised:
-        dfeas.from_scs(A, b, cones)
-    assert "\n" not in str(raised.value)
 
 
 def test_empty_kinds_that_others_write_are_none() -> None:

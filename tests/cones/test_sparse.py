@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dfeas
-from dfeas.cones import algebra as norms_module
 from dfeas.cones import curvature
 from dfeas.cones.algebra import Group, cone_norms, elements
 from dfeas.cones.checker import rows as cone_rows
@@ -19,29 +18,19 @@ from dfeas.cones.product import Placing, Product
 from dfeas.cones.scaling import scaling
 from dfeas.cones.singular import largest_singular, parts
 from dfeas.cones.space import ConeEngine
-from dfeas.cones.working_set import RowLimit, SelectCones
+from dfeas.cones.working_set import SelectCones
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage import files
 from dfeas.data.storage.layout import rows_of
-from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
 from dfeas.linalg import csr
 from dfeas.passes.softmin import Softmin
-from dfeas.verify.core import check
 from tests.cones import test_conformance
+from tests.cones.making import sparse_problem
 from tests.cones.plain import cones_of, matrix, norm, problem, spectrum, unit
 
-CONE: dict[str, Any] = {"l": 6, "q": [2, 5, 5, 3] * 3, "s": [2, 4, 4, 3] * 3}
-
-
-def sparse(rng: np.random.Generator, cone: dict[str, Any], m: int, margin: float | None, share: float = 0.15) -> sp.csr_array:
-    """Rows of which few entries are stored; with a planted y = e_0 where there is a margin."""
-    label = Placing(Product.from_scs(cone), 10**9).label
-    X = rng.standard_normal((len(label), m)) * (rng.random((len(label), m)) < share)
-    if margin is not None:
-        X[:, 0] = margin * np.concatenate([unit(kind, size) for kind, size, _ in cones_of(cone)])
-    return sp.csr_array(X)
+MANY: dict[str, Any] = {"l": 6, "q": [2, 5, 5, 3] * 3, "s": [2, 4, 4, 3] * 3}
 
 
 class TestSparseConeMethods(test_conformance.TestConeMethods):
@@ -56,28 +45,16 @@ class TestSparseConeMethods(test_conformance.TestConeMethods):
         return wide, sp.csr_array(wide)
 
 
-def test_norms_are_the_largest_singular_values_whatever_way_they_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(0)
-    X = sparse(rng, CONE, 30, None)
-    label = Placing(Product.from_scs(CONE), len(X.toarray())).label
-    expected = np.ones(len(label))
-    for kind, _, rows in cones_of(CONE):
-        expected[rows] = norm(kind, X.toarray()[rows])
-    for at_once in (norms_module.AT_ONCE, 500, 1):
-        monkeypatch.setattr(norms_module, "AT_ONCE", at_once)
-        np.testing.assert_allclose(cone_norms(X, label), expected, rtol=1e-12)
-
-
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([0.003, 0.01, 0.05, 0.3]), st.sampled_from([1, 3, 50]))
 def test_norms_are_those_of_parts_that_share_no_feature(seed: int, share: float, rounds: int) -> None:
     rng = np.random.default_rng(seed)
-    X = sparse(rng, CONE, 30, None, share)
-    label = Placing(Product.from_scs(CONE), X.shape[0]).label
+    X = sparse_problem(rng, MANY, 30, None, share)
+    label = Placing(Product.from_scs(MANY), X.shape[0]).label
     ours, array = cone_norms(X, label), X.toarray()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cone_rows, "ROUNDS", rounds)
-        for kind, size, rows in cones_of(CONE):
+        for kind, size, rows in cones_of(MANY):
             exact = norm(kind, array[rows])
             np.testing.assert_allclose(ours[rows], exact, rtol=1e-12)
             low, high = cone_rows.SparseConeRows(kind, size, np.zeros(1, np.int64), X[rows]).norms(np.zeros(1, np.int64))
@@ -94,7 +71,7 @@ def test_parts_are_the_finest_whatever_the_order_of_features() -> None:
     assert found == {1000: [0], 1: [1] * 997}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([(1, 7), (40, 3), (3, 40), (60, 60)]), st.floats(0.02, 1.0))
 def test_lanczos_finds_the_largest_singular_value(seed: int, shape: tuple[int, int], share: float) -> None:
     rng = np.random.default_rng(seed)
@@ -102,7 +79,7 @@ def test_lanczos_finds_the_largest_singular_value(seed: int, shape: tuple[int, i
     assert largest_singular(sp.csr_array(X)) == pytest.approx(np.linalg.norm(X, 2), rel=1e-11, abs=1e-300)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([(1, 7), (40, 6), (6, 40), (50, 50)]), st.floats(0.02, 0.5), st.booleans())
 def test_the_checker_bounds_singular_values_of_large_sparse_rows(
     seed: int, shape: tuple[int, int], share: float, positive: bool
@@ -142,10 +119,12 @@ def test_bounds_of_sparse_rows_hold_those_of_arrays(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("few", [None, 0, 3, 1000])
-@pytest.mark.parametrize(("kind", "size", "count"), [("l", 1, 50), ("q", 5, 20), ("q", 700, 2), ("s", 4, 20), ("s", 30, 2)])
+@pytest.mark.parametrize(("kind", "size", "count"), [("q", 5, 20), ("s", 30, 2)])
 def test_the_hessian_is_that_of_arrays(
     kind: str, size: int, count: int, few: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if few == 3:  # none of the kinds is asked with all of these numbers
+        kind, size, count = ("l", 1, 50) if kind == "q" else ("s", 4, 20)
     rng, d, m = np.random.default_rng(size), rows_of(kind, size), 200
     monkeypatch.setattr(curvature, "PAIRED", 0.0 if few is None else 1e12)
     monkeypatch.setattr(curvature, "MOST_PAIRED", 1 << 30)
@@ -172,9 +151,9 @@ def test_the_hessian_is_that_of_arrays(
 
 @pytest.mark.parametrize("margin", [0.3, None])
 def test_the_answers_are_those_of_arrays(margin: float | None, tmp_path: Path) -> None:
-    X = sparse(np.random.default_rng(1), CONE, 30, margin)
-    in_memory, dense = dfeas.from_cone_rows(X, CONE), dfeas.from_cone_rows(X.toarray(), CONE)
-    header = dfeas.ingest(dfeas.from_cone_rows(X, CONE), tmp_path / "data")
+    X = sparse_problem(np.random.default_rng(1), MANY, 30, margin)
+    in_memory, dense = dfeas.from_cone_rows(X, MANY), dfeas.from_cone_rows(X.toarray(), MANY)
+    header = dfeas.ingest(dfeas.from_cone_rows(X, MANY), tmp_path / "data")
     assert (header.format, header.entries) == (files.SPARSE_CONES, X.nnz)
     on_disk = open_source(Source(DataSpec(tmp_path / "data"), cones=True))
     Y, mu = np.random.default_rng(2).standard_normal((30, 3)), np.array([0.0, 0.1, 1.0])
@@ -191,7 +170,7 @@ def test_the_answers_are_those_of_arrays(margin: float | None, tmp_path: Path) -
     if margin:
         least = min(
             float(spectrum(kind, size, X.toarray()[rows] @ ours.separator)[0].min()) / norm(kind, X.toarray()[rows])
-            for kind, size, rows in cones_of(CONE)
+            for kind, size, rows in cones_of(MANY)
         ) / np.linalg.norm(ours.separator)  # fmt: skip
         assert ours.margin_lower == pytest.approx(least, rel=1e-6)
         assert ours.margin_lower <= least * (1 + 1e-12)
@@ -199,58 +178,14 @@ def test_the_answers_are_those_of_arrays(margin: float | None, tmp_path: Path) -
         np.testing.assert_allclose(found, plain, rtol=1e-9, atol=1e-12)
 
 
-def test_engines_and_threads_give_the_same_bits(tmp_path: Path, client: Any) -> None:
-    X = sparse(np.random.default_rng(1), {"q": [5] * 60, "s": [6] * 40}, 30, 0.3)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dfeas.cones.product.default_block_rows", lambda m, itemsize, n: 200)
-        dfeas.ingest(dfeas.from_cone_rows(X, {"q": [5] * 60, "s": [6] * 40}), tmp_path / "data")
-    dataset = open_source(Source(DataSpec(tmp_path / "data"), cones=True))
-    assert dataset.blocks > 4
-    source = Source(DataSpec(tmp_path / "data"), fingerprint=dataset.fingerprint, cones=True)
-    engines = LocalEngine(dataset, 1), LocalEngine(dataset, 3), DaskEngine(client, source, dataset)
-    question = Softmin(np.random.default_rng(3).standard_normal((30, 2)), np.array([0.0, 0.2]))
-    answers = [ConeEngine(engine).run(question) for engine in engines]
-    evidence = dfeas.solve(tmp_path / "data").evidence
-    proved = [check(engine, dataset, evidence).margin_lower for engine in engines]
-    for other, margin in zip(answers, proved, strict=True):
-        assert margin == proved[0] > 0
-        for name in ("low", "lse", "mean"):
-            np.testing.assert_array_equal(getattr(answers[0], name), getattr(other, name))
-
-
-def test_an_older_dfeas_refuses_the_format_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    dfeas.ingest(dfeas.from_cone_rows(sparse(np.random.default_rng(0), CONE, 30, 0.3), CONE), tmp_path / "data")
-    monkeypatch.setattr(files, "DATASET", files.NAMED)
-    with pytest.raises(dfeas.CorruptDataError, match=r"format 3 by a newer dfeas.*upgrade") as raised:
-        dfeas.solve(tmp_path / "data")
-    assert "\n" not in str(raised.value)
-
-
 def test_what_is_stored_sparse_is_a_matter_of_density(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     for share, entries in ((0.1, True), (0.6, False)):
-        X = sparse(rng, CONE, 30, 0.3, share)
-        assert (dfeas.from_cone_rows(X, CONE).entries is not None) == entries
-        assert dfeas.from_cone_rows(X.toarray(), CONE).entries is None
-    header = dfeas.ingest(dfeas.from_cone_rows(X, CONE), tmp_path / "data")
+        X = sparse_problem(rng, MANY, 30, 0.3, share)
+        assert (dfeas.from_cone_rows(X, MANY).entries is not None) == entries
+        assert dfeas.from_cone_rows(X.toarray(), MANY).entries is None
+    header = dfeas.ingest(dfeas.from_cone_rows(X, MANY), tmp_path / "data")
     assert (header.format, header.entries) == (files.PLAIN, None)
-
-
-def test_entries_that_are_not_finite_are_refused() -> None:
-    X = sparse(np.random.default_rng(0), CONE, 30, 0.3)
-    X.data[7] = np.nan
-    with pytest.raises(dfeas.BadInputError, match="not finite"):
-        dfeas.from_cone_rows(X, CONE)
-
-
-def test_memory_for_a_newton_step_is_refused_before_it_is_taken() -> None:
-    m = 3000
-    X = sp.csr_array((np.ones(m), (np.arange(m) % 6, np.arange(m))), shape=(6, m))
-    dataset = dfeas.from_cone_rows(X, {"s": [3]})
-    need = 4 * RowLimit(m, 0, 6, m / 6).least_memory
-    assert need > 4 * 32 * m * m
-    with pytest.raises(dfeas.UsageError, match=r"working-set needs memory='\d[^\n]*$"):
-        dfeas.solve(dataset, memory="600MB", method="working-set")
 
 
 def maximum_cut(rng: np.random.Generator, k: int, edges: int) -> tuple[sp.csr_array, dict[str, Any]]:

@@ -17,11 +17,13 @@ import numpy as np
 import dfeas
 from tests.fuzzing.case import RIGHT, Case, Judgement, Word, rng_of, wrong
 from tests.fuzzing.families import gaussian, integers, one_hot, touching, twins
-from tests.fuzzing.forged import PROOFS
 
 FAMILIES = (gaussian, integers, one_hot, twins, touching)
 RUNS = ("solve", "solve", "seen", "eps", "hard", "hard", "separation", "hull", "soft", "race", "classes", "kernel", "feasible")
 RUNS += ("suspects", "suspects")
+PROOFS = ("none", "floating_point", "rigorous", "exact")
+WORDS = (PROOFS, ("feasible", "infeasible", "eps-infeasible"), ("complete", "quasi-complete", "overlap"))
+"""One of each is exchanged for another one that is as good a word."""
 HERE = b"/dfeas-edited/"
 """Stands for the folder in which a run was."""
 SLACK = 1e-9
@@ -84,6 +86,9 @@ def other(rng: np.random.Generator, value: Any) -> Any:
     if isinstance(value, int | float):
         return [value + 1, -value - 1, value * 1.01 + 1e-3, 0.5, str(value), None, math.nan, value + 0.25][rng.integers(8)]
     if isinstance(value, str):
+        words = [word for some in WORDS if value in some for word in some if word != value]
+        if words and rng.random() < 0.7:
+            return str(rng.choice(words))
         return [value[::-1] + "x", "", value + "0", None, 3][rng.integers(5)]
     return [0, 1.5, "x", [], {}, True][rng.integers(6)]
 

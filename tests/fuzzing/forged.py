@@ -1,10 +1,9 @@
-"""Forged evidence: certificates, result.json and separation.json that say what is not so; nothing false is accepted."""
+"""Forged evidence: certificates that say what is not so; nothing false is accepted."""
 
 from __future__ import annotations
 
 import io
 import json
-import math
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ import numpy as np
 import dfeas
 from tests.fuzzing import gram
 from tests.fuzzing.case import RIGHT, Case, Judgement, Word, rng_of, wrong
-from tests.fuzzing.families import dates, gaussian, integers, low_rank, one_hot, touching, twins
+from tests.fuzzing.families import dates, gaussian, integers, low_rank, one_hot, twins
 from tests.fuzzing.oracle import Truth
 
 FAMILIES = (gaussian, integers, low_rank, one_hot, dates, twins)
@@ -26,31 +25,16 @@ KERNELS = (
     {"kernel": "polynomial", "gamma": 1e-3, "degree": 200, "coef0": 0.0},
 )  # fmt: skip
 SLACK = 1e-12
-PROOFS = ("none", "floating_point", "rigorous", "exact")
 
+FILE = "certificate.npz"
+WAYS = ("kind", "y", "tiny", "flip", "drop", "one", "dense", "shift", "negative", "scale", "nan", "support", "none", "kernel")
 Arrays = dict[str, np.ndarray]
 Values = dict[str, Any]
 
 
 def forged_certificate(rng: np.random.Generator, held: Arrays, n: int, d: int) -> str:
     """Change a certificate; returns how."""
-    ways = (
-        "kind",
-        "y",
-        "tiny",
-        "flip",
-        "drop",
-        "one",
-        "dense",
-        "shift",
-        "negative",
-        "scale",
-        "nan",
-        "support",
-        "none",
-        "kernel",
-    )
-    way = str(rng.choice(ways))
+    way = str(rng.choice(WAYS))
     y, weights, support = held["y"], held["weights"], held["support"]
     if way == "kind":
         held["kind"] = np.array("gordan" if str(held["kind"]) == "separator" else "separator")
@@ -80,46 +64,9 @@ def forged_certificate(rng: np.random.Generator, held: Arrays, n: int, d: int) -
     return way
 
 
-def stronger(proof: str) -> list[str]:
-    """Levels of proof above one; to claim less is no lie."""
-    return list(PROOFS[PROOFS.index(proof) + 1 :])
-
-
-def forged_result(rng: np.random.Generator, values: Values) -> tuple[str, Any]:
-    """A key of result.json, and what it is not."""
-    lies: dict[str, list[Any]] = {
-        "verdict": ["infeasible"] if values["verdict"] == "feasible" else ["feasible"],
-        "proof": stronger(values["proof"]),
-        "margin_lower": [values["margin_upper"] + 0.1, math.nan, None, "0.1"],
-        "margin_upper": [min(values["margin_lower"], 0) - 0.1, math.nan, None],
-        "eps": [math.nan, -1.0, "small"],
-        "intercept": [not values["intercept"], 1.5],
-        "n": [values["n"] + 1, None], "m": [values["m"] + 1, -1],
-        "fingerprint": ["0" * 64, None],
-        "data": [5, "x", [], {"path": 3}, {}],
-        "conflicts": [[{"point": int(rng.integers(values["n"])) - values["n"], "label": "1", "weight": 1.0, "score": None}]],
-    }  # fmt: skip
-    key = str(rng.choice(sorted(key for key, some in lies.items() if some)))
-    return key, lies[key][rng.integers(len(lies[key]))]
-
-
-def forged_separation(rng: np.random.Generator, values: Values) -> tuple[str, Any]:
-    """A key of separation.json, and what it is not."""
-    lies: dict[str, list[Any]] = {
-        "kind": [v for v in ("complete", "quasi-complete", "overlap") if v != values["kind"]],
-        "proof": stronger(values["proof"]),
-        "fingerprint": ["0" * 64, None],
-    }
-    if values["kind"] == "quasi-complete":
-        lies |= {"on": [values["on"] + 1], "y": [[0] * len(values["y"] or [0]), [-v for v in values["y"] or [1]], [1]]}
-    key = str(rng.choice(sorted(key for key, some in lies.items() if some)))
-    return key, lies[key][rng.integers(len(lies[key]))]
-
-
 @dataclass(frozen=True)
 class Forged:
     verify_certificate: Callable[..., Any] = dfeas.verify_certificate
-    verify_run: Callable[..., Any] = dfeas.verify_run
     name: str = "forged"
     weight: float = 1.5
     seconds: float = 20.0
@@ -127,85 +74,40 @@ class Forged:
     def draw(self, seed: int) -> Case:
         """What a solve wrote, with one thing in it changed."""
         rng = rng_of(self.name, seed)
-        what = str(rng.choice(["certificate", "certificate", "kernel", "result", "separation"]))
-        X, labels = touching(rng) if what == "separation" else FAMILIES[rng.integers(len(FAMILIES))](rng)
+        what = str(rng.choice(["certificate", "certificate", "kernel"]))
+        X, labels = FAMILIES[rng.integers(len(FAMILIES))](rng)
         labels[0], labels[-1] = 1, -1 if len(X) > 1 else 1
         options: Values = {"eps": float(rng.choice([1e-3, 0.3])), "intercept": bool(rng.random() < 0.3)}
         if what == "kernel":
             X, labels = X[:8, :3], labels[:8]
             options = {"eps": 1e-3, **KERNELS[rng.integers(len(KERNELS))]}
-        if what == "result" and rng.random() < 0.5:
-            options |= {"method": "mirror-prox", "eps": 0.5}
         head = {"what": what, **options}
         with tempfile.TemporaryDirectory() as folder:
             try:
-                files = written(X, labels, options, Path(folder), what)
-            except dfeas.DfeasError:
+                dfeas.ingest(X, Path(folder) / "data", y=labels)
+                dfeas.solve(Path(folder) / "data", out=Path(folder) / "run", max_passes=200, **gram.arguments(options))
+                held = dict(np.load(Path(folder) / "run" / "certificate.npz"))
+            except (dfeas.DfeasError, FileNotFoundError):
                 return Case(self.name, seed, "refused", {"X": X, "labels": labels}, head)
-        if "certificate.npz" not in files or (what == "separation" and "separation.json" not in files):
-            return Case(self.name, seed, "refused", {"X": X, "labels": labels}, head)
-        if what in ("certificate", "kernel"):
-            held = dict(np.load(io.BytesIO(files["certificate.npz"])))
-            head["way"] = forged_certificate(rng, held, len(X), X.shape[1] + bool(options.get("intercept")))
-            buffer = io.BytesIO()
-            np.savez(buffer, **held)
-            files["certificate.npz"] = buffer.getvalue()
-        else:
-            name, forge = ("result.json", forged_result) if what == "result" else ("separation.json", forged_separation)
-            values = json.loads(files[name])
-            head["way"], lie = forge(rng, values)
-            head["lie"] = repr(lie)
-            values[head["way"]] = lie
-            files[name] = json.dumps(values).encode()
-        arrays = {"X": X, "labels": labels}
-        return Case(self.name, seed, what, arrays | {name: np.frombuffer(text, np.uint8) for name, text in files.items()}, head)
+        head["way"] = forged_certificate(rng, held, len(X), X.shape[1] + bool(options.get("intercept")))
+        buffer = io.BytesIO()
+        np.savez(buffer, **held)
+        return Case(self.name, seed, what, {"X": X, "labels": labels, FILE: np.frombuffer(buffer.getvalue(), np.uint8)}, head)
 
     def judge(self, case: Case) -> Judgement:
         if case.family == "refused":
             return Judgement(Word.REFUSED)
         with tempfile.TemporaryDirectory() as folder:
-            data, run = Path(folder) / "data", Path(folder) / "run"
+            data, certificate, intercept = Path(folder) / "data", Path(folder) / FILE, bool(case.options.get("intercept"))
             dfeas.ingest(case.arrays["X"], data, y=case.arrays["labels"])
-            run.mkdir()
-            for name in ("certificate.npz", "result.json", "separation.json"):
-                if name in case.arrays:
-                    text = case.arrays[name].tobytes()
-                    (run / name).write_bytes(text if name != "result.json" else moved(text, data))
+            certificate.write_bytes(case.arrays[FILE].tobytes())
             try:
-                return self._judged(case, data, run)
+                check = self.verify_certificate(data, certificate, intercept=intercept)
             except dfeas.DfeasError as error:
                 return Judgement(Word.RIGHT, str(error))
-
-    def _judged(self, case: Case, data: Path, run: Path) -> Judgement:
-        """What comes of something that was accepted."""
-        options = case.options
-        if case.family in ("result", "separation"):
-            check = self.verify_run(run)
-            return wrong(f"accepted {options['way']} = {options['lie']}: {check}")
-        certificate = run / "certificate.npz"
-        check = self.verify_certificate(data, certificate, intercept=bool(options.get("intercept")))
-        with np.load(certificate) as held:
-            kernel = json.loads(str(held["kernel"])) if "kernel" in held.files else None
-        return believed(check, case.arrays["X"], case.arrays["labels"], kernel, intercept=bool(options.get("intercept")))
-
-
-def written(X: np.ndarray, labels: np.ndarray, options: Values, folder: Path, what: str) -> dict[str, bytes]:
-    """What a solve writes."""
-    dfeas.ingest(X, folder / "data", y=labels)
-    if what == "separation":  # whose eps is its own
-        dfeas.separation(folder / "data", out=folder / "run", max_passes=200, intercept=options["intercept"])
-    else:
-        dfeas.solve(folder / "data", out=folder / "run", max_passes=200, **gram.arguments(options))
-    names = ("certificate.npz", "result.json", "separation.json")
-    return {name: (folder / "run" / name).read_bytes() for name in names if (folder / "run" / name).exists()}
-
-
-def moved(text: bytes, data: Path) -> bytes:
-    """The result, about data in another folder, where it has not been made to say something else."""
-    values = json.loads(text)
-    if isinstance(values["data"], dict) and isinstance(values["data"].get("path"), str):
-        values["data"]["path"] = str(data)
-    return json.dumps(values).encode()
+            with np.load(certificate) as held:
+                kernel = json.loads(str(held["kernel"])) if "kernel" in held.files else None
+        return believed(check, case.arrays["X"], case.arrays["labels"], kernel, intercept=intercept)
 
 
 def believed(check: Any, X: np.ndarray, labels: np.ndarray, kernel: Values | None, *, intercept: bool) -> Judgement:

@@ -6,11 +6,13 @@ import math
 from collections.abc import Sequence
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 import dfeas
+from tests.decimals import kernel_value
 from tests.exact import conflict
 from tests.fuzzing.oracle import BITS
 
@@ -74,27 +76,14 @@ def plain(x: Row, z: Row, kernel: dict[str, Any]) -> Fraction:
     return (Fraction(kernel["gamma"]) * dot(x, z) + Fraction(kernel["coef0"])) ** int(kernel["degree"])
 
 
-def decimal(value: Fraction) -> Decimal:
-    return Decimal(value.numerator) / Decimal(value.denominator)
-
-
 def values(X: np.ndarray, labels: np.ndarray, kernel: dict[str, Any]) -> Matrix:
     """l_i l_j K(x_i, x_j) / sqrt(K_ii K_jj) in 80 digits; call it in the context ``DIGITS``."""
-    rows, signs = exactly(X), [int(v) for v in labels]
-    found = [[Decimal(0)] * len(rows) for _ in rows]
-    for i, x in enumerate(rows):
-        for j, z in enumerate(rows[: i + 1]):
-            found[i][j] = found[j][i] = signs[i] * signs[j] * entry(x, z, kernel)
+    asked, signs = SimpleNamespace(**{**kernel, "name": kernel["kernel"]}), [int(v) for v in labels]
+    found = [[Decimal(0)] * len(X) for _ in X]
+    for i, x in enumerate(X):
+        for j, z in enumerate(X[: i + 1]):
+            found[i][j] = found[j][i] = signs[i] * signs[j] * kernel_value(asked, x, z)
     return found
-
-
-def entry(x: Row, z: Row, kernel: dict[str, Any]) -> Decimal:
-    name = kernel["kernel"]
-    if name in ("rbf", "exponential"):
-        apart = decimal(sum(((a - b) ** 2 for a, b in zip(x, z, strict=True)), Fraction(0)))
-        return (-Decimal(kernel["gamma"]) * (apart if name == "rbf" else apart.sqrt())).exp()
-    length = decimal(plain(x, x, kernel)) * decimal(plain(z, z, kernel))
-    return decimal(plain(x, z, kernel)) / length.sqrt() if length else Decimal(0)
 
 
 def margin(G: Matrix) -> tuple[Decimal, Decimal]:

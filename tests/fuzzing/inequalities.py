@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -96,6 +97,10 @@ class InequalitiesKind:
             return wrong(f"the solution in fractions violates {count(found.exact)} rows")
         if found.x is not None and count([Fraction(v) for v in found.x.tolist()]) != found.violated:
             return wrong(f"x violates {count([Fraction(v) for v in found.x.tolist()])}, said {found.violated}")
+        said = re.search(r"by at most (\S+)$", found.message)
+        over = [v - w for v, w in zip(_times(_fractions(A), _fractions(found.x)), _fractions(b), strict=True)]
+        if (said is not None) != bool(found.violated) or (said and over and max(over) > Fraction(said[1])):
+            return wrong(f"{found.violated} rows are violated, and the message is {found.message}")
         return RIGHT
 
     def _of_multipliers(self, found: Any, A: Any, b: Any, E: Any, f: Any, bounds: Any) -> Judgement:

@@ -9,6 +9,7 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
+from scipy.optimize import nnls
 
 from tests.exact import conflict, kind_of
 
@@ -127,41 +128,16 @@ def root(square: Fraction) -> float:
     return math.ldexp(math.isqrt(int(scaled * 2**64)), -shift // 2 - 32)
 
 
-def nearest(columns: np.ndarray, rounds: int = 500) -> tuple[float, float]:
-    """Both ends of max_y min_j a_j'y = the length of the shortest point of the hull, of unit points (n, d): Wolfe 1976.
+def nearest(columns: np.ndarray) -> tuple[float, float]:
+    """Both ends of max_y min_j a_j'y = the length of the shortest point of the hull, of unit points (n, d): by least distances.
 
     They hold whatever the method did: one is the least score of its direction, the other one the length of its point.
     """
-    chosen = [0]
-    weights, point, before = np.ones(1), columns[0], np.inf
-    for _ in range(rounds):
-        products, square = columns @ point, point @ point
-        worst = int(products.argmin())
-        if worst in chosen or products[worst] >= square * (1 - 1e-14) or square >= before * (1 - 1e-13):
-            break
-        before = square
-        chosen, weights = [*chosen, worst], np.append(weights, 0.0)
-        while True:
-            held = columns[chosen]
-            system = np.ones((len(chosen) + 1, len(chosen) + 1))
-            system[:-1, :-1], system[-1, -1] = held @ held.T, 0
-            wanted = np.append(np.zeros(len(chosen)), 1.0)
-            affine = np.linalg.lstsq(system, wanted, rcond=1e-15)[0][:-1]
-            if (affine > 1e-15).all():
-                weights = affine / affine.sum()
-                break
-            below = affine <= 1e-15
-            fall = weights[below] - affine[below]
-            steps = np.divide(weights[below], fall, out=np.zeros(len(fall)), where=fall > 0)
-            weights = np.maximum(weights + min(1.0, steps.min()) * (affine - weights), 0)
-            kept = weights > 1e-15
-            if kept.all() or not kept.any():
-                kept = np.arange(len(weights)) != weights.argmin()
-            chosen = [index for index, keep in zip(chosen, kept, strict=True) if keep]
-            weights = weights[kept] / weights[kept].sum()
-            if len(chosen) == 1:
-                break
-        point = weights @ columns[chosen]
+    try:
+        weights = nnls(np.vstack([columns.T, np.ones(len(columns))]), np.append(np.zeros(columns.shape[1]), 1.0))[0]
+    except RuntimeError:  # it takes too many steps
+        weights = np.ones(len(columns))
+    point = weights / weights.sum() @ columns
     length = float(np.linalg.norm(point))
     low = float((columns @ point).min()) / length if length else 0.0
     return max(0.0, low), length

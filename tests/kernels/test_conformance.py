@@ -10,12 +10,13 @@ from dfeas.data.source import DataSpec, Source
 from dfeas.engine.local import LocalEngine
 from dfeas.kernels.space import KERNEL_METHODS, KernelSpace
 from tests.conformance.methods import Instance, MethodTests
-from tests.kernels.running import FAMILIES, problem
+from tests.kernels.making import FAMILIES, problem
 
 
 class TestKernelMethods(MethodTests):
     names = tuple(KERNEL_METHODS)
     families = FAMILIES
+    passes = 20
 
     def method(self, name: str) -> Any:
         return KernelSpace(self.kernel).method(name)

@@ -1,7 +1,6 @@
-"""The Gram pass: its definition, both engines, its cost."""
+"""The Gram pass: its definition, of dense and sparse points, for one question and for classes; both engines, and its cost."""
 
 import tracemalloc
-from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -9,22 +8,23 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
-from dfeas.engine import scan, worker
-from dfeas.engine.distributed import DaskEngine
+from dfeas.engine import scan
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.scan import runs
 from dfeas.engine.tile_cache import TileCache
 from dfeas.errors import CorruptDataError, UsageError
-from dfeas.kernels.distances import Prepared
 from dfeas.kernels.gram import GramProduct
 from dfeas.kernels.kernel import NormalisedKernel, kernel_of
+from dfeas.kernels.working_set import KernelSelect
 from tests.bits import digest
-from tests.kernels.dense import dense, in_blocks
+from tests.decimals import kernel_value
+from tests.kernels.making import LABELS, NAMES, dense, in_blocks, points, rings, six_points, texts
 
 KERNELS = {
     "rbf": {"gamma": 0.2},
@@ -33,11 +33,6 @@ KERNELS = {
     "linear": {},
     "cosine": {},
 }
-
-
-def points(n: int, m: int, seed: int = 0, dtype: str = "float64") -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    return rng.standard_normal((n, m)).astype(dtype), np.where(rng.random(n) < 0.5, -1, 1)
 
 
 Small = partial(GramProduct, tile_rows=16)
@@ -51,8 +46,7 @@ def short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("short_runs")
-@pytest.mark.parametrize("block_rows", [7, 25, 300])
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize(("name", "block_rows"), [*zip(KERNELS, (7, 25, 300, 7, 25), strict=True)])
 def test_the_answer_is_the_product_with_the_gram_matrix(name: str, block_rows: int) -> None:
     X, labels = points(230, 5)
     kernel = kernel_of(name, **KERNELS[name])[0]
@@ -96,6 +90,34 @@ def test_single_precision_where_it_is_safe(name: str) -> None:
     assert (np.abs(found - G @ V) <= 2e-6 * np.abs(V).sum(axis=0)).all()
 
 
+@pytest.mark.usefixtures("short_runs")
+@pytest.mark.parametrize(("name", "dtype"), [*zip(KERNELS, [np.float32, np.float64] * 3, strict=False)])
+def test_products_are_those_of_arrays(monkeypatch: pytest.MonkeyPatch, name: str, dtype: type) -> None:
+    monkeypatch.setattr("dfeas.linalg.csr.DENSE_WORK", 0 if dtype is np.float64 else 10**9)
+    X, labels = texts(150)
+    kernel = kernel_of(name, **KERNELS[name])[0]
+    monkeypatch.setattr("dfeas.data.storage.layout.SPARSE_BLOCK_BYTES", 2000)
+    dataset = open_source(Source(DataSpec(scipy.sparse.csr_array(X.astype(dtype)), labels, intercept=False)))
+    assert dataset.blocks > 3
+    engine, rng = LocalEngine(dataset, 1), np.random.default_rng(1)
+    G = dense(kernel, X.astype(np.float64), labels)
+    for V in (rng.standard_normal((150, 2)), np.eye(150, 1)):
+        off = np.abs(engine.run(GramProduct(kernel, V, tile_rows=16)) - G @ V) / np.abs(V).sum()
+        assert off.max() < (1e-6 if dtype is np.float32 or name == "exponential" else 1e-11)
+    engine.close()
+
+
+@pytest.mark.parametrize("name", ["rbf", "exponential"])
+def test_tiles_of_different_runs_are_seen_from_one_place(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan, "LEAST_ROWS", 2)
+    kernel, X = kernel_of(name, 1e3)[0], six_points(1e7)
+    exact = np.array([[float(kernel_value(kernel, x, z)) for z in X] for x in X]) * np.outer(LABELS, LABELS)
+    engine = LocalEngine(in_blocks(X, LABELS, 2), 1)
+    for V in (np.eye(6), np.eye(6)[:, :1]):  # of all points, and of few
+        assert np.abs(engine.run(GramProduct(kernel, V)) - exact @ V).max() < 1e-11
+    engine.close()
+
+
 @given(st.integers(1, 300_000), st.integers(1, 5000), st.integers(1, 300_000))
 @settings(max_examples=200)
 def test_runs_cover_the_rows_and_keep_to_blocks(n: int, m: int, block_rows: int) -> None:
@@ -109,34 +131,72 @@ def test_runs_cover_the_rows_and_keep_to_blocks(n: int, m: int, block_rows: int)
         assert len(run) <= 2 * max(block_rows if len(run) > block_rows else 0, scan.LEAST_ROWS, n // scan.MOST_RUNS)
 
 
-@pytest.mark.usefixtures("short_runs")
-def test_tiles_are_computed_once_and_only_where_they_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    X, labels = points(320, 4)
-    kernel = kernel_of("rbf", 0.2)[0]
-    engine = LocalEngine(in_blocks(X, labels, 40), 1)
-    entries = []
+@pytest.fixture
+def computed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Values of kernels in each tile that is computed."""
+    sizes: list[int] = []
     tile = NormalisedKernel.tile
 
     def counted(self: NormalisedKernel, left: Any, right: Any) -> Any:
         found = tile(self, left, right)
-        entries.append(found.size)
+        sizes.append(found.size)
         return found
 
     monkeypatch.setattr(NormalisedKernel, "tile", counted)
+    return sizes
 
-    def computed(V: np.ndarray) -> int:
-        entries.clear()
+
+@pytest.mark.usefixtures("short_runs")
+def test_tiles_are_computed_once_and_only_where_they_count(computed: list[int]) -> None:
+    X, labels = points(320, 4)
+    kernel = kernel_of("rbf", 0.2)[0]
+    engine = LocalEngine(in_blocks(X, labels, 40), 1)
+
+    def count(V: np.ndarray) -> int:
+        computed.clear()
         engine.run(Small(kernel, V))
-        return sum(entries)
+        return sum(computed)
 
     V = np.random.default_rng(0).standard_normal((320, 1))
-    assert computed(V) == (320**2 + 8 * (14**2 + 2 * 13**2)) / 2  # the upper half, and all of the tiles on the diagonal
-    assert computed(V * (np.arange(320) == 7)[:, None]) == 320
-    assert computed(np.where(np.arange(320) == 7, 1, np.where(np.arange(320) < 40, 1e-40, 0))[:, None]) == 320
-    assert computed(V * np.isin(np.arange(320), [7, 8, 300])[:, None]) == 3 * 320
+    assert count(V) == (320**2 + 8 * (14**2 + 2 * 13**2)) / 2  # the upper half, and all of the tiles on the diagonal
+    assert count(V * (np.arange(320) == 7)[:, None]) == 320
+    assert count(np.where(np.arange(320) == 7, 1, np.where(np.arange(320) < 40, 1e-40, 0))[:, None]) == 320
+    assert count(V * np.isin(np.arange(320), [7, 8, 300])[:, None]) == 3 * 320
     assert engine.cost.points <= 3 * 320
-    half = computed(V * (np.arange(320) < 160)[:, None])
+    half = count(V * (np.arange(320) < 160)[:, None])
     assert half < 0.8 * 320**2 / 2  # of pairs that touch nothing, none
+
+
+def test_products_of_classes_share_their_tiles(computed: list[int]) -> None:
+    X, labels = rings(120)
+    kernel = kernel_of("polynomial", 0.7)[0]
+    engine, rng = LocalEngine(in_blocks(X, labels, 50, one_vs_rest=True), 1), np.random.default_rng(1)
+    asked = [GramProduct(kernel, rng.standard_normal((120, 2)), signed=code < 2).of_class(code) for code in range(3)]
+    engine.run(asked[0])
+    alone, computed[:] = sum(computed), []
+    answers = engine.run(asked[0].batch(asked))
+    engine.close()
+    assert sum(computed) == alone
+    for code, (question, answer) in enumerate(zip(asked, answers, strict=True)):
+        G = dense(kernel, X.astype(float), np.where(labels == NAMES[code], 1, -1) if code < 2 else np.ones(120))
+        assert np.allclose(answer, G @ question.V, atol=1e-4)
+
+
+def test_selections_of_classes_are_those_of_each_alone() -> None:
+    X, labels = rings(300)
+    rng, kernel = np.random.default_rng(2), kernel_of("rbf", 0.3)[0]
+    engine = LocalEngine(in_blocks(X, labels, 80, one_vs_rest=True), 2)
+    asked = []
+    for code in range(3):
+        index = np.sort(rng.choice(100, 20 + code, replace=False))  # many are in two of them
+        asked.append(KernelSelect(kernel, index, X[index], rng.standard_normal(len(index)), 0.1, 40, 20).of_class(code))
+    for question, mine in zip(asked, engine.run(asked[0].batch(asked)), strict=True):
+        alone = engine.run(question)
+        assert (mine.violated, mine.arg) == (alone.violated, alone.arg)
+        assert mine.low == pytest.approx(alone.low, abs=1e-12)
+        assert np.array_equal(mine.columns.index, alone.columns.index)
+        assert np.array_equal(mine.columns.scale, alone.columns.scale)
+    engine.close()
 
 
 def test_a_product_needs_a_small_part_of_the_memory_of_the_matrix() -> None:
@@ -177,70 +237,25 @@ def test_reads_are_counted_as_they_are() -> None:
     assert engine.cost.points == 4 * 160
 
 
-def shelved(run: str) -> int:
-    """Bytes in the tile cache of a run in this process."""
-    return worker._tile_caches[run].bytes if run in worker._tile_caches else 0
+@pytest.mark.usefixtures("short_runs")
+@pytest.mark.parametrize("block_rows", [7, 20, 160, 480])
+def test_a_product_reads_what_is_projected(block_rows: int) -> None:
+    dataset = in_blocks(*points(480, 4), block_rows)
+    engine = LocalEngine(dataset, 1)
+    engine.run(GramProduct(kernel_of("rbf", 0.5)[0], np.ones((480, 1))))
+    engine.close()
+    assert engine.cost.points <= 480 * scan.reads(dataset) <= 1.5 * engine.cost.points
 
 
 @pytest.mark.usefixtures("short_runs")
-def test_the_same_bits_from_threads_and_workers(
-    dataset: Callable[..., Any], client: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(scan, "LEAST_ROWS", 2048)  # workers do not see what tests patch
-    monkeypatch.setattr(scan, "MOST_RUNS", 32)
-    path, _ = dataset("halfspace", 6, 9_000, block_rows=1_000)
-    source = Source(DataSpec(path, intercept=False))
-    kernel = kernel_of("rbf", 0.5)[0]
-    rng = np.random.default_rng(0)
-    questions = [GramProduct(kernel, rng.standard_normal((9_000, 3))), GramProduct(kernel, np.eye(9_000, 2), signed=False)]
-
-    def bits(engine: Any) -> str:
-        found = digest(*[engine.run(question) for question in questions])
-        engine.close()
-        return found
-
-    found = {bits(LocalEngine(open_source(source), threads)) for threads in (1, 2, 5)}
-    found.add(bits(DaskEngine(client, source, open_source(source))))
-    kept = open_source(source)
-    kept.enable_cache(60_000)
-    found.add(bits(LocalEngine(kept, 2)))
-    keeping = DaskEngine(client, source, open_source(source))
-    keeping.keep_pairs(10**9)
-    for _ in range(2):
-        found.add(digest(*[keeping.run(question) for question in questions]))
-    assert sum(client.run(shelved, keeping.source.run).values()) >= 4 * 9_000**2 // 2  # all of it, in float32
-    keeping.close()
-    assert not any(client.run(shelved, keeping.source.run).values())
-    spilling = DaskEngine(client, source, open_source(source))
-    spilling.keep_pairs(0, tmp_path / "tiles")
-    for _ in range(2):
-        found.add(digest(*[spilling.run(question) for question in questions]))
-    assert sum(file.stat().st_size for file in tmp_path.glob("tiles/*/*")) >= 4 * 9_000**2 // 2
-    spilling.close()
-    assert not list((tmp_path / "tiles").iterdir())
-    assert len(found) == 1
-
-
-@pytest.mark.usefixtures("short_runs")
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_tiles_that_are_kept_change_no_bit_and_are_not_computed_again(
-    dtype: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    X, labels = points(200, 4, dtype=dtype)
+def test_tiles_that_are_kept_change_no_bit_and_are_not_computed_again(computed: list[int], tmp_path: Path) -> None:
+    X, labels = points(200, 4, dtype="float32")
     kernel = kernel_of("rbf", 0.2)[0]
     rng = np.random.default_rng(1)
     full = [Small(kernel, rng.standard_normal((200, k)), signed) for k, signed in ((1, True), (3, False), (2, True))]
     few = Small(kernel, np.eye(200, 2))
     expected = [digest(LocalEngine(in_blocks(X, labels, 30), 2).run(question)) for question in (*full, few)]
-    computed: list[int] = []
-    tile = NormalisedKernel.tile
-
-    def counted(self: NormalisedKernel, left: Prepared, right: Prepared) -> Any:
-        computed.append(left.points.shape[0] * right.points.shape[0])
-        return tile(self, left, right)
-
-    monkeypatch.setattr(NormalisedKernel, "tile", counted)
-    size = 4 if dtype == "float32" else 8
+    size = 4  # of an entry
     whole = size * 200 * (200 + 16) // 2
     for budget, scratch in ((0, None), (10, None), (20_000, None), (whole, None), (20_000, tmp_path)):
         engine = LocalEngine(in_blocks(X, labels, 30), 2)

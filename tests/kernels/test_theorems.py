@@ -10,8 +10,8 @@ import pytest
 
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
-from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
+from dfeas.errors import BadInputError
 from dfeas.kernels.kernel import kernel_of
 from dfeas.kernels.nearest import Matrix, nearest_of
 from dfeas.kernels.space import InKernel, KernelSpace
@@ -21,37 +21,15 @@ from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import METHODS
 from dfeas.methods.snkpvn import Snkpvn, project_to_simplex
 from dfeas.methods.vector import length as vector_length
-from tests.bits import digest
-from tests.kernels.dense import dense
-from tests.kernels.running import FAMILIES, ON_ALL, Problem, problem, states
-from tests.methods.running import in_memory
-from tests.methods.running import states as linear_states
+from tests.kernels.making import FAMILIES, ON_ALL, Dense, Problem, dense, problem, states
+from tests.methods.making import in_memory
+from tests.methods.making import states as linear_states
 
 SEPARABLE, INSEPARABLE = FAMILIES[:3], FAMILIES[3:]
 
 
 def length(found: Problem, x: np.ndarray) -> float:
     return math.sqrt(max(0.0, float(x @ found.G @ x)))
-
-
-ENDS = {"perceptron": 0.04, "normalized-perceptron": 0.04, "von-neumann": 0.04}
-"""|x|_G after 1,000 products where there is no separator: 1 / sqrt(1,000) and a little; for the others 0.01."""
-
-
-@pytest.mark.parametrize("name", ON_ALL)
-@pytest.mark.parametrize("family", FAMILIES)
-def test_each_method_ends_either_way(name: str, family: str) -> None:
-    found = problem(family)
-    method = KernelSpace(found.kernel).method(name)
-    for state in states(method, found.engine(), found.facts, 1000):
-        bracket = method.evidence(state).bracket
-        if bracket.lower > 0:
-            break
-    if family in SEPARABLE:
-        assert bracket.lower > 0
-    else:
-        assert bracket.lower <= 1e-9
-        assert bracket.upper <= ENDS.get(name, 0.01)
 
 
 START = {"mirror-prox": 1, "mirror-prox-fixed": 1, "smooth-perceptron": 2, "snkpvn": 2, "ispvn": 2}
@@ -85,7 +63,7 @@ def test_normalized_perceptron_separates_in_time_and_goes_on_to_the_margin(famil
     method = KernelSpace(found.kernel).method("normalized-perceptron")
     bound = 1 / found.rho**2
     separated = False
-    for state in states(method, found.engine(), found.facts, 3000):
+    for state in states(method, found.engine(), found.facts, 1000):
         k, size = state.k, length(found, state.w.alpha)
         separated = separated or (found.G @ state.w.alpha).min() > 0
         assert state.w.alpha.sum() == pytest.approx(1)
@@ -109,49 +87,6 @@ def test_corrections_of_the_perceptron_are_mistakes_and_few(family: str, cap: in
             assert k <= 1 / found.rho**2  # Novikoff
         done = done or (found.G @ alpha).min() > 0
     assert done == bool(found.rho)
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_von_neumann_comes_near_like_one_over_the_root(family: str) -> None:
-    found = problem(family)
-    method = KernelSpace(found.kernel).method("von-neumann")
-    before = 1.0
-    for state in states(method, found.engine(), found.facts, 500):
-        x, size = state.w.alpha, length(found, state.w.alpha)
-        assert (x >= 0).all()
-        assert x.sum() == pytest.approx(1)
-        assert size <= before + 1e-7
-        if method.evidence(state).bracket.lower <= 0:
-            assert size <= 1 / math.sqrt(state.steps) + 1e-9
-            assert not found.rho or state.steps <= 1 / found.rho**2
-        before = size
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("seed", [0, 1])
-def test_smooth_perceptron_keeps_the_excessive_gap(family: str, seed: int) -> None:
-    found = problem(family, seed=seed)
-    n = len(found.X)
-    method = KernelSpace(found.kernel).method("smooth-perceptron")
-    bound = 2 * math.sqrt(2 * math.log(n))
-    for state in states(method, found.engine(), found.facts, 150):
-        if not state.answers:
-            continue
-        k, alpha, p = state.step, state.y.alpha, state.Ax.alpha
-        assert state.mu == pytest.approx(4 / ((k + 1) * (k + 2)))
-        for x in (alpha, p):
-            assert (x >= 0).all()
-            assert x.sum() == pytest.approx(1)
-        exponents = -(found.G @ alpha) / state.mu
-        lse = exponents.max() + math.log(np.exp(exponents - exponents.max()).sum())
-        smooth = state.mu * (lse - math.log(n)) + alpha @ found.G @ alpha / 2
-        assert smooth <= -(p @ found.G @ p) / 2 + 1e-9  # Lemma 5
-        plain = -(found.G @ alpha).min() + alpha @ found.G @ alpha / 2
-        assert smooth >= plain - state.mu * math.log(n) - 1e-9  # Lemma 4
-        if found.rho and k >= bound / found.rho:
-            assert (found.G @ alpha).min() > 0  # Theorem 1
-        if not found.rho:
-            assert length(found, p) <= bound / (k + 1) + 1e-7
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -205,7 +140,8 @@ def test_the_gap_of_lemmas_8_and_9_holds_at_every_step(name: str, family: str) -
     found = problem(family)
     G, method = found.G, KernelSpace(found.kernel).method(name)
     before, seen = None, 0
-    for state in states(method, found.engine(), found.facts, 300):
+    most = np.linalg.eigvalsh(G)[-1]
+    for state in states(method, found.engine(), found.facts, 100):
         if before is not None and before.loop is not None and state.steps == before.steps + 1:
             loop, alpha, mu = before.loop, before.loop.y.alpha, before.loop.mu
             p = state.loop.p.alpha if state.loop.p is not None else state.loop.q  # where a new loop began
@@ -217,7 +153,7 @@ def test_the_gap_of_lemmas_8_and_9_holds_at_every_step(name: str, family: str) -
             if family == "duplicates":
                 assert smooth >= -mu / 2 * to_witnesses(loop.q) ** 2 - 1e-9  # Lemma 9
                 assert length(found, p) <= math.sqrt(mu) * to_witnesses(loop.q) + 1e-7  # both
-            assert state.lambda_ >= np.linalg.eigvalsh(G)[-1]
+            assert state.lambda_ >= most
             assert name == "ispvn" or state.lambda_ == len(G)
             seen += 1
         before = state
@@ -253,27 +189,6 @@ def test_loops_shorten_by_gamma_until_rounding_and_one_loop_ends_at_delta() -> N
     for last in states(single, found.engine(), found.facts, 300):
         assert bool(single.evidence(last).stalled) == (last.reached < 0.01)
     assert length(found, last.loop.p.alpha) < 0.01
-
-
-@pytest.mark.parametrize("name", ["mirror-prox", "mirror-prox-fixed"])
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("seed", [0, 1])
-def test_mirror_prox_keeps_its_gap(name: str, family: str, seed: int) -> None:
-    found = problem(family, seed=seed)
-    method = KernelSpace(found.kernel).method(name)
-    log_n = math.log(len(found.X))
-    for state in states(method, found.engine(), found.facts, 150):
-        if not state.steps:
-            continue
-        g, x = state.g.alpha / log_n / state.weight, state.Ax_sum.alpha / state.weight
-        assert length(found, g) <= 1 + 1e-9
-        gap = length(found, x) - (found.G @ g).min()
-        assert gap <= 2 / state.weight + 1e-7
-        if name == "mirror-prox-fixed":
-            assert state.weight == pytest.approx(state.steps * math.sqrt(2 / log_n))
-            assert gap <= math.sqrt(2 * log_n) / state.steps + 1e-7
-            if found.rho and state.steps > math.sqrt(2 * log_n) / found.rho:
-                assert (found.G @ g).min() > 0
 
 
 def test_mirror_prox_is_that_of_the_paper() -> None:
@@ -355,40 +270,19 @@ def test_one_point_two_equal_and_two_opposite_points(name: str) -> None:
         assert bracket.lower > 0.9 if feasible else bracket.upper < 0.2
 
 
-def test_the_same_bits_from_threads_and_workers(dataset: Callable[..., Any], client: Any) -> None:
-    path, _ = dataset("halfspace", 6, 5_000, block_rows=700)
-    source = Source(DataSpec(path, intercept=False))
-    kernel = kernel_of("rbf", 0.5)[0]
-
-    def bits(engine: Any) -> str:
-        found = []
-        for method in [KernelSpace(kernel).method(each) for each in ON_ALL]:
-            found += list(states(method, engine, Facts(6, 5_000, itemsize=4), 4))
-        engine.close()
-        return digest(*found)
-
-    engines = [
-        LocalEngine(open_source(source), 1),
-        LocalEngine(open_source(source), 2),
-        DaskEngine(client, source, open_source(source)),
-    ]
-    assert len({bits(engine) for engine in engines}) == 1
-
-
 @pytest.mark.parametrize("name", ON_ALL)
 def test_single_precision_claims_no_more_than_it_can_tell(name: str, dataset: Callable[..., Any]) -> None:
     path, _ = dataset("one-flip", 4, 300, dtype="float32")
     opened = open_source(Source(DataSpec(path, intercept=False)))
     kernel = kernel_of("linear")[0]
     method, engine = KernelSpace(kernel).method(name), LocalEngine(opened, 1)
-    for state in states(method, engine, Facts(4, 300, itemsize=4), 100):
+    for state in states(method, engine, Facts(4, 300, itemsize=4), 40):
         bracket = method.evidence(state).bracket
         assert bracket.lower <= 1e-6
         assert bracket.upper >= 2.0**-11
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("tolerance", [None, 0.01])
+@pytest.mark.parametrize(("seed", "tolerance"), [(0, None), (1, 0.01)])
 def test_few_points_tell_both_ends_of_the_bracket_of_all(seed: int, tolerance: float | None) -> None:
     """x has length 1 and scores all points at least as said, and the hull of the few has a point as near to zero as said."""
     X = np.random.default_rng(seed).standard_normal((900, 3))
@@ -411,3 +305,12 @@ def test_a_conflict_of_few_points_is_one_of_all() -> None:
     found = nearest_of(Matrix(kernel_of("rbf", gamma=0.3)[0]), X, np.tile([1.0, -1.0], 200), None, None)
     assert not found.separates
     assert found.upper < 1e-5
+
+
+@pytest.mark.parametrize("name", ON_ALL)
+def test_a_kernel_that_is_none_is_said_with_a_number(name: str) -> None:
+    found = problem("blobs")
+    G = -found.G + 2 * np.eye(60)  # ones on the diagonal, and symmetric
+    method, engine = KernelSpace(found.kernel).method(name), Dense(G, found.labels)
+    with pytest.raises(BadInputError, match=r"not positive definite: .* has a squared length of -"):
+        list(states(method, engine, found.facts, 60))

@@ -9,7 +9,7 @@ from dfeas.methods.protocol import Start
 from dfeas.methods.registry import METHODS
 from dfeas.methods.rescaled_perceptron import RescaledPerceptron
 from tests.conformance.methods import Instance, MethodTests
-from tests.methods.running import best_margin, problem, weights
+from tests.methods.making import best_margin, problem, weights
 
 
 class TestLinearMethods(MethodTests):
@@ -53,6 +53,11 @@ class TestStartedMethods(TestLinearMethods):
     """They begin from what another run may have left: a direction that is right, wrong or aside, some points."""
 
     names = ("working-set", "working-set-plain")
+    families: ClassVar[dict[str, dict[str, Any]]] = {
+        "planted": {"margin": 0.1},
+        "planted thin": {"margin": 0.01},
+        "one-flip": {},
+    }
 
     def instance(self, family: str) -> Instance:
         instance = super().instance(family)

@@ -18,7 +18,7 @@ from dfeas.methods.perceptron import NormalizedPerceptron, OnlinePerceptron, per
 from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import METHODS
 from dfeas.methods.winnow import winnow
-from tests.methods.running import FAMILIES, best_margin, in_memory, problem, states
+from tests.methods.making import FAMILIES, best_margin, in_memory, problem, states
 
 planted = given(st.integers(2, 12), st.integers(10, 200), st.sampled_from([0.3, 0.1, 0.03]), st.integers(0, 999))
 
@@ -111,8 +111,8 @@ def test_normalized_perceptron_is_mirror_descent_and_the_perceptron_of_the_worst
 
 
 @pytest.mark.parametrize(("kind", "options"), FAMILIES, ids=str)
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_online_perceptron_is_the_loop_over_the_stream(kind: str, options: dict[str, Any], dtype: str) -> None:
+def test_online_perceptron_is_the_loop_over_the_stream(kind: str, options: dict[str, Any]) -> None:
+    dtype = "float32" if kind in ("halfspace", "one-flip") else "float64"
     engine, A, facts = problem(kind, 8, 3000, dtype=dtype, block_rows=700, **options)
     method = OnlinePerceptron()
     y, count = np.zeros(8), np.zeros(3000)
@@ -154,7 +154,7 @@ def scaled(seed: int) -> tuple[np.ndarray, float]:
     return points, best_margin(points)
 
 
-@pytest.mark.parametrize(("seed", "unit"), [*((seed, False) for seed in range(80)), *((seed, True) for seed in range(20))])
+@pytest.mark.parametrize(("seed", "unit"), [*((seed, False) for seed in range(12)), *((seed, True) for seed in range(4))])
 def test_margin_perceptron_ends_with_more_than_a_quarter_of_the_best_margin(seed: int, unit: bool) -> None:
     points, best = scaled(seed)
     if unit:
@@ -181,7 +181,7 @@ def test_margin_perceptron_ends_with_more_than_a_quarter_of_the_best_margin(seed
 
 
 @pytest.mark.parametrize("size", [1e-20, 1e20])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(3))
 def test_points_of_any_length_in_single_precision_have_the_same_guarantee(seed: int, size: float) -> None:
     points, _ = scaled(seed)
     points = (points * size).astype(np.float32)
@@ -198,7 +198,7 @@ def test_points_of_any_length_in_single_precision_have_the_same_guarantee(seed: 
     assert 0 < bracket.lower <= bracket.upper
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(3))
 def test_a_round_that_is_given_up_refutes_its_guess_by_a_certificate(seed: int) -> None:
     rng = np.random.default_rng(seed)
     A = rng.standard_normal((4, 60))
@@ -235,8 +235,8 @@ def test_winnow_makes_at_most_as_many_mistakes_as_its_theorem_says(m: int, n: in
 
 
 @pytest.mark.parametrize("name", ["winnow", "margin-perceptron-unit", "perceptron", "normalized-perceptron", "von-neumann"])
-@pytest.mark.parametrize("kind", ["gaussian", "one-flip"])
-def test_the_slow_witnesses_prove_infeasibility_within_their_bound(name: str, kind: str) -> None:
+def test_the_slow_witnesses_prove_infeasibility_within_their_bound(name: str) -> None:
+    kind = "one-flip" if name.startswith("w") else "gaussian"
     engine, _, facts = problem(kind, 3, 60, margin=0.1, dtype="float64")
     method = METHODS[name]
     for state in states(method, engine, facts, math.ceil(method.bound(facts, 0.1))):
@@ -266,7 +266,7 @@ def rays(A: np.ndarray, count: int) -> np.ndarray:
     return (found / np.linalg.norm(found, axis=1)[:, None]).T
 
 
-@pytest.mark.parametrize("m", [2, 3, 6])
+@pytest.mark.parametrize("m", [2, 5])
 @pytest.mark.parametrize("name", ["rescaled-perceptron", "rescaled-perceptron-ellipsoid"])
 def test_each_rescaling_widens_the_cone_by_what_its_theorem_says(name: str, m: int) -> None:
     """With D the change of coordinates, |det D| is that of a volume; no z of the cone is lengthened by more than is said."""
@@ -299,8 +299,9 @@ def test_each_rescaling_widens_the_cone_by_what_its_theorem_says(name: str, m: i
     assert state.corrections <= method.bound(facts, margin)
 
 
-@pytest.mark.parametrize("name", ["rescaled-perceptron", "rescaled-perceptron-ellipsoid"])
-@pytest.mark.parametrize(("m", "margin"), [(2, 1e-12), (4, 1e-9)])
+@pytest.mark.parametrize(
+    ("name", "m", "margin"), [("rescaled-perceptron", 2, 1e-12), ("rescaled-perceptron-ellipsoid", 4, 1e-9)]
+)
 def test_a_rescaled_perceptron_separates_where_the_margin_is_tiny(name: str, m: int, margin: float) -> None:
     X, labels = dfeas.Instance("planted", m, 300, margin=margin, dtype="float64").block(0)
     result = dfeas.solve(X, labels, intercept=False, method=name, max_passes=20)
@@ -314,7 +315,7 @@ def test_a_rescaled_perceptron_is_refused_where_its_coordinates_do_not_fit() -> 
         dfeas.solve(X, np.resize([1, -1], 40), method="rescaled-perceptron")
 
 
-@pytest.mark.parametrize("name", ["rescaled-perceptron", "rescaled-perceptron-ellipsoid"])
+@pytest.mark.parametrize("name", ["rescaled-perceptron"])
 def test_a_rescaled_perceptron_is_the_perceptron_once_all_margins_are_refuted(name: str) -> None:
     engine, _, facts = problem("gaussian", 3, 40, dtype="float64")
     method, hopeful = METHODS[name], True

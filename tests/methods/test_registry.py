@@ -38,19 +38,24 @@ def test_a_method_is_made_once() -> None:
         METHODS["unknown"]
 
 
-@pytest.mark.parametrize("method", ["ispvn:gamma=1", "ispvn:gamma=e", "ispvn:lambda=m", "ispvn:", "mirror-prox:gamma=3"])
-@pytest.mark.parametrize("kernel", [None, "rbf"])
-def test_options_that_a_method_has_not_are_refused(method: str, kernel: str | None) -> None:
-    for verb in (dfeas.solve, dfeas.plan):
-        with pytest.raises(
-            UsageError, match=f"^method {method}: (expected ispvn:lambda=n, ispvn:gamma=G|mirror-prox has no options)"
-        ):
+OPTIONS = {
+    **dict.fromkeys(["ispvn:gamma=1", "ispvn:gamma=e", "ispvn:lambda=m", "ispvn:"], "expected ispvn:lambda=n, ispvn:gamma=G"),
+    **dict.fromkeys(
+        ["snkpvn:gamma=3", "snkpvn:delta=0", "snkpvn:delta=1"], "expected snkpvn:lambda=n, snkpvn:delta=D between 0 and 1"
+    ),
+    "mirror-prox:gamma=3": "mirror-prox has no options",
+    "perceptron:x": "perceptron has no options",
+}
+"""Its delta is given to snkpvn, and gamma would say nothing."""
+
+
+@pytest.mark.parametrize("method", OPTIONS)
+def test_options_that_a_method_has_not_are_refused(method: str) -> None:
+    for verb, kernel in ((dfeas.solve, None), (dfeas.plan, "rbf"), (dfeas.solve, "rbf")):
+        with pytest.raises(UsageError, match=f"^method {method}: {OPTIONS[method]}"):
             verb(np.eye(3), [1, 1, -1], method=method, kernel=kernel)
-    for options in ("gamma=3", "delta=0", "delta=1"):  # its delta is given, and gamma would say nothing
-        with pytest.raises(UsageError, match="expected snkpvn:lambda=n, snkpvn:delta=D between 0 and 1"):
-            dfeas.solve(np.eye(3), [1, 1, -1], method=f"snkpvn:{options}", kernel=kernel)
     with pytest.raises(UsageError, match="method auto:gamma=2"):
-        dfeas.solve(np.eye(3), [1, 1, -1], method="auto:gamma=2", kernel=kernel)
+        dfeas.solve(np.eye(3), [1, 1, -1], method="auto:gamma=2")
     with pytest.raises(UsageError, match="method perceptron:x: perceptron has no options"):
         FOR_CONES["perceptron:x"]
 

@@ -17,13 +17,12 @@ from dfeas.methods.mirror_prox_one_pass import FIVE, OnePassMirrorProx
 from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import METHODS
 from dfeas.methods.smooth_perceptron import SmoothPerceptron
-from tests.methods.running import FAMILIES, engine_of, problem, states
+from tests.methods.making import FAMILIES, engine_of, problem, states
 
 
 @pytest.mark.parametrize(("kind", "options"), FAMILIES, ids=str)
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_smooth_perceptron_keeps_the_excessive_gap(kind: str, options: dict[str, Any], seed: int) -> None:
-    engine, A, facts = problem(kind, 8, 300, seed=seed, dtype="float64", **options)
+def test_smooth_perceptron_keeps_the_excessive_gap(kind: str, options: dict[str, Any]) -> None:
+    engine, A, facts = problem(kind, 8, 300, dtype="float64", **options)
     n = facts.n
     for state in states(SmoothPerceptron(), engine, facts, 120):
         if not state.answers:
@@ -42,7 +41,7 @@ def test_smooth_perceptron_keeps_the_excessive_gap(kind: str, options: dict[str,
 
 
 @given(st.integers(2, 12), st.integers(10, 300), st.sampled_from([0.3, 0.1, 0.03]), st.integers(0, 999))
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_smooth_perceptron_separates_within_its_bound(m: int, n: int, margin: float, seed: int) -> None:
     engine, _, facts = problem("planted", m, n, margin=margin, seed=seed, dtype="float64")
     method = SmoothPerceptron()
@@ -57,9 +56,8 @@ def test_smooth_perceptron_separates_within_its_bound(m: int, n: int, margin: fl
 
 @pytest.mark.parametrize(("kind", "options"), FAMILIES, ids=str)
 @pytest.mark.parametrize("rule", [CONSTANT, Steps(), TWO], ids=["fixed", "adaptive", "two"])
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_mirror_prox_keeps_its_gap(kind: str, options: dict[str, Any], rule: Any, seed: int) -> None:
-    engine, A, facts = problem(kind, 8, 300, seed=seed, dtype="float64", **options)
+def test_mirror_prox_keeps_its_gap(kind: str, options: dict[str, Any], rule: Any) -> None:
+    engine, A, facts = problem(kind, 8, 300, dtype="float64", **options)
     fixed = rule is CONSTANT
     for state in states(MirrorProx(rule), engine, facts, 61):
         if not state.steps:
@@ -89,7 +87,7 @@ def test_steps_of_one_over_l_pass_the_test_of_the_adaptive_rule(method: Any) -> 
     assert max(seen) <= 1e-9
 
 
-@pytest.mark.parametrize(("kind", "options"), FAMILIES, ids=str)
+@pytest.mark.parametrize(("kind", "options"), FAMILIES[1::2], ids=str)
 @pytest.mark.parametrize("rule", [CONSTANT, FIVE, TWO], ids=["fixed", "adaptive", "two"])
 @pytest.mark.parametrize(
     ("ball", "norm", "dtype"),
@@ -170,7 +168,7 @@ def test_adaptive_steps_do_not_collapse_in_single_precision() -> None:
     """Far out the KL of a step is all rounding in float32; steps of 1/L need no test."""
     for method in (MirrorProx(), OnePassMirrorProx()):
         engine, _, facts = problem("planted", 8, 300, margin=0.1, dtype="float32")
-        *_, state = states(method, engine, facts, 600)
+        *_, state = states(method, engine, facts, 250)
         assert state.gamma >= math.sqrt(2 / math.log(facts.n)) / 1.72
 
 
@@ -207,19 +205,7 @@ def test_one_point_two_equal_and_two_opposite_points(name: str) -> None:
         method = METHODS[name]
         state = method.init(Facts(2, len(X)))
         engine = engine_of(open_source(Source(DataSpec(X))))
-        for _ in range(3 if name == "perceptron" else 10 if name.startswith("rescaled") else 40):
+        for _ in range(3 if name == "perceptron" else 10 if name.startswith("rescaled") else 15 if feasible else 30):
             state = method.tell(state, engine.run(method.ask(state)))
         bracket = method.evidence(state).bracket
         assert bracket.lower > 0.9 if feasible else bracket.upper < 0.2
-
-
-def test_the_value_of_the_game_is_the_same_for_all_methods_that_go_on_to_it() -> None:
-    brackets = []
-    for name in ("mirror-prox", "mirror-prox-fixed", "mirror-prox-one-pass", "smooth-perceptron", "von-neumann-away", "ispvn"):
-        engine, _, facts = problem("planted", 5, 200, margin=0.2, dtype="float64")
-        method = METHODS[name]
-        *_, state = states(method, engine, facts, 300)
-        brackets.append(method.evidence(state).bracket)
-    assert max(b.lower for b in brackets) <= 0.2 <= min(b.upper for b in brackets)
-    assert min(b.lower for b in brackets) > 0.17
-    assert max(b.upper for b in brackets) < 0.23

@@ -1,17 +1,13 @@
 """Hinge and squared hinge: the definitions, any partition and merge order, and the model that is nowhere above the loss."""
 
-from collections.abc import Callable
-from itertools import pairwise
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dfeas.passes.block import Block
 from dfeas.passes.hinge import Hinge, HingeAnswer, SquaredHinge
 from dfeas.passes.slacks import SampleCosts, fold_of
+from tests.passes.making import answer, blocks_of
 
 
 def problem(seed: int, n: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, SampleCosts]:
@@ -26,29 +22,20 @@ def problem(seed: int, n: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 def costs(counted: SampleCosts, y: np.ndarray) -> np.ndarray:
     """(n, 2) by their definition."""
-    assert counted.weight is not None
     base = np.where(y > 0, counted.positive, counted.negative) * counted.weight
     out = fold_of(np.arange(len(y)), counted.folds, counted.seed)[:, None] == counted.left_out
     return base[:, None] * counted.C * ~out
 
 
-def scanned(question: Any, X: np.ndarray, y: np.ndarray, edges: list[int], block: Callable[..., Block], back: bool) -> Any:
-    parts = [question.scan(block(X[a:b], y[a:b], a)) for a, b in pairwise(edges)]
-    found = parts.pop(0)
-    for part in parts:
-        found = question.merge(part, found) if back else question.merge(found, part)
-    return question.finish(found)
-
-
 @settings(max_examples=25)
 @given(st.integers(0, 99), st.lists(st.integers(0, 60), max_size=4), st.booleans(), st.sampled_from([0, 7, 60]))
 def test_a_model_of_kept_points_is_nowhere_above_the_loss_and_equal_where_it_was_made(
-    block: Callable[..., Block], seed: int, cuts: list[int], back: bool, cap: int
+    seed: int, cuts: list[int], back: bool, cap: int
 ) -> None:
     n, m = 60, 4
     X, y, Y, counted = problem(seed, n, m)
-    edges = sorted({0, n, *cuts})
-    found: HingeAnswer = scanned(Hinge(Y, counted, 2, cap, cap), X, y, edges, block, back)
+    blocks = blocks_of(X, y, cuts)[:: -1 if back else 1]
+    found: HingeAnswer = answer(Hinge(Y, counted, 2, cap, cap), blocks)
     assert len(found.columns) <= cap
     c, b = costs(counted, y), X.astype(float) * y[:, None]
     rng = np.random.default_rng(seed)
@@ -62,7 +49,6 @@ def test_a_model_of_kept_points_is_nowhere_above_the_loss_and_equal_where_it_was
         assert (model <= loss + 1e-9 * (1 + loss)).all()
         score = b @ Y[:, i]
         assert found.support[i] == int(((score <= 1) & (c[:, i] > 0)).sum())
-        assert counted.weight is not None
         weight = np.where(y > 0, counted.positive, counted.negative) * counted.weight
         tested = np.ones(n, bool) if i == 0 else fold_of(np.arange(n), 3, 5) == 1
         assert found.tested[i] == pytest.approx(weight[tested].sum())
@@ -71,13 +57,13 @@ def test_a_model_of_kept_points_is_nowhere_above_the_loss_and_equal_where_it_was
 
 @settings(max_examples=15)
 @given(st.integers(0, 99), st.lists(st.integers(0, 50), max_size=4), st.booleans())
-def test_squared_hinge_is_its_definition(block: Callable[..., Block], seed: int, cuts: list[int], back: bool) -> None:
+def test_squared_hinge_is_its_definition(seed: int, cuts: list[int], back: bool) -> None:
     n, m = 50, 4
     X, y, Y, counted = problem(seed, n, m)
-    edges = sorted({0, n, *cuts})
+    blocks = blocks_of(X, y, cuts)[:: -1 if back else 1]
     along = np.random.default_rng(seed).standard_normal((m, 2))
-    found = scanned(SquaredHinge(Y, counted, 2, matrix=True), X, y, edges, block, back)
-    product = scanned(SquaredHinge(Y, counted, 2, along=along), X, y, edges, block, back)
+    found = answer(SquaredHinge(Y, counted, 2, matrix=True), blocks)
+    product = answer(SquaredHinge(Y, counted, 2, along=along), blocks)
     c, b = costs(counted, y), X.astype(float) * y[:, None]
     for i in range(2):
         short = np.maximum(0, 1 - b @ Y[:, i])
@@ -91,15 +77,14 @@ def test_squared_hinge_is_its_definition(block: Callable[..., Block], seed: int,
         np.testing.assert_allclose(product.curvature[i], active.T @ active @ along[:, i], atol=1e-9)
 
 
-def test_the_nearest_points_are_kept(block: Callable[..., Block]) -> None:
+def test_the_nearest_points_are_kept() -> None:
     X, y, Y, _ = problem(3, 200, 4)
     counted = SampleCosts(np.ones(1), np.array([-1]))
-    found = Hinge(Y[:, :1], counted, 1, 20, 20)
-    answer = scanned(found, X, y, [0, 200], block, False)
+    found = answer(Hinge(Y[:, :1], counted, 1, 20, 20), blocks_of(X, y, []))
     length = np.linalg.norm(X.astype(float), axis=1)
     with np.errstate(divide="ignore"):
         distance = np.where(length > 0, np.abs(1 - y * (X.astype(float) @ Y[:, 0])) / length, np.inf)
-    assert set(answer.columns.index) == set(np.argsort(distance)[:20])
+    assert set(found.columns.index) == set(np.argsort(distance)[:20])
 
 
 def test_folds_are_even_and_hardly_alike() -> None:

@@ -1,25 +1,15 @@
 """The histogram counts scores as its definition says, whatever the cut and the order of merging."""
 
-import pickle
 from collections.abc import Callable
 from functools import reduce
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dfeas.data.open import open_source
-from dfeas.data.source import DataSpec, Source
-from dfeas.engine.local import LocalEngine
-from dfeas.linalg.points import norms
 from dfeas.passes.block import Block
 from dfeas.passes.survey import EDGES, LEAST, Histogram
-
-
-def blocks_of(X: np.ndarray, labels: np.ndarray, cuts: list[int], intercept: bool) -> list[Block]:
-    parts = zip(np.split(X, cuts), np.split(labels, cuts), [0, *cuts], strict=True)
-    return [Block.of(start, np.ascontiguousarray(x), label, norms(x), intercept) for x, label, start in parts if len(x)]
+from tests.passes.making import answer, blocks_of
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.integers(1, 6), st.booleans(), st.data())
@@ -34,7 +24,7 @@ def test_any_cut_and_any_order_of_merging_give_the_counts_of_numpy(
     cuts = sorted(data.draw(st.sets(st.integers(1, n), max_size=5)))
     question = Histogram(y)
     blocks = data.draw(st.permutations(blocks_of(X, labels, cuts, intercept)))
-    found = question.finish(reduce(question.merge, [question.scan(block) for block in blocks]))
+    found = answer(question, blocks)
     wide = np.hstack([X, np.ones((n, 1))]).astype(np.float64) if intercept else X.astype(np.float64)
     scores = labels * (wide @ y) / np.linalg.norm(wide, axis=1) / np.linalg.norm(y)
     # scores that two ways of rounding may put on either side of an edge are random, and as good as never drawn; |score| = 1
@@ -70,30 +60,3 @@ def test_what_is_zero_or_next_to_it_is_in_the_bin_around_zero(block: Callable[..
     assert counts[0, 0] == 1  # labelled -1 on the positive side, at distance 1
     assert counts[0, zero - 1 - 20 : zero].sum() == 1
     assert counts.sum() == 5
-
-
-def test_the_intercept_is_the_last_feature(block: Callable[..., Block]) -> None:
-    X, labels = np.array([[3.0, 4.0], [0.0, 0.0]]), np.array([1.0, -1.0])
-    counts = Histogram(np.array([0.0, 0.0, 7.0])).scan(block(X, labels, intercept=True))
-    at = np.searchsorted(EDGES, [-1.0, 1 / 26**0.5], side="right") - 1
-    assert counts[0, at[0]] == counts[1, at[1]] == 1
-    assert counts.sum() == 2
-
-
-def test_an_engine_runs_it_and_it_can_be_sent_to_a_worker(arrays: Callable[..., tuple[np.ndarray, np.ndarray]]) -> None:
-    X, labels = arrays("planted", 12, 5000, margin=0.05)
-    y = np.random.default_rng(1).standard_normal(12)
-    engine = LocalEngine(open_source(Source(DataSpec(X, labels, intercept=False))), 2)
-    try:
-        found = engine.run(pickle.loads(pickle.dumps(Histogram(y))))
-    finally:
-        engine.close()
-    assert found.counts.sum(axis=1).tolist() == [(labels < 0).sum(), (labels > 0).sum()]
-    half = len(EDGES) // 2
-    assert found.counts[:, half:].sum() == (labels * (X.astype(float) @ y) > LEAST).sum()
-
-
-@pytest.mark.parametrize("y", [np.zeros(3), np.array([1.0, np.nan]), np.array([np.inf]), np.ones((2, 2))])
-def test_a_y_without_a_direction_is_refused(y: np.ndarray) -> None:
-    with pytest.raises(ValueError, match="finite and not zero"):
-        Histogram(y)

@@ -1,7 +1,6 @@
 """Select, survey, recover, and riding together: definitions, on drawn partitions."""
 
 import pickle
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -15,19 +14,7 @@ from dfeas.passes.select import Select
 from dfeas.passes.softmin import Softmin
 from dfeas.passes.survey import Survey, checksum
 from dfeas.passes.vectors import Recover, Shift
-
-
-def blocks_of(X: np.ndarray, labels: np.ndarray, size: int) -> list[Block]:
-    return [
-        Block.of(a, X[a : a + size], labels[a : a + size].astype(float), norms(X[a : a + size])) for a in range(0, len(X), size)
-    ]
-
-
-def fold(pass_: object, blocks: list[Block], order: list[int]) -> object:
-    partials = [pass_.scan(blocks[i]) for i in order]
-    while len(partials) > 1:
-        partials[:2] = [pass_.merge(partials[0], partials[1])]
-    return pass_.finish(partials[0])
+from tests.passes.making import answer, blocks_of
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.integers(0, 12), st.integers(1, 9), st.data())
@@ -39,7 +26,7 @@ def test_select_keeps_the_lowest_scores_whatever_the_cut(seed: int, n: int, cap:
     labels = np.where(rng.random(n) < 0.5, -1.0, 1.0)
     y, threshold = rng.integers(-2, 3, 3).astype(float), 0.1
     blocks = blocks_of(X, labels, size)
-    found = fold(Select(y, threshold, cap, quota), blocks, data.draw(st.permutations(range(len(blocks)))))
+    found = answer(Select(y, threshold, cap, quota), data.draw(st.permutations(blocks)))
     score = (X @ y) * (labels / np.sqrt((X * X).sum(axis=1)))
     wanted = sorted((s, j) for j, s in enumerate(score) if s <= threshold)
     assert found.violated == (score <= 0).sum()
@@ -65,7 +52,7 @@ def test_select_finds_in_a_run_of_blocks_what_it_finds_in_each(seed: int, size: 
     threshold = float(rng.choice([-np.inf, -1.0, 0.1, np.inf]))
     for y in (rng.integers(-2, 3, 3).astype(float), rng.standard_normal(3), np.zeros(3)):
         select = Select(y, threshold, cap, int(rng.integers(1, 9)), raw)
-        run, each = select.finish(select.scan_run(blocks)), fold(select, blocks, list(range(len(blocks))))
+        run, each = select.finish(select.scan_run(blocks)), answer(select, blocks)
         assert pickle.dumps((run.violated, run.low, run.arg, run.score)) == pickle.dumps(
             (each.violated, each.low, each.arg, each.score)
         )
@@ -92,14 +79,6 @@ def test_no_bit_depends_on_where_points_lie(seed: int, m: int, dtype: str, raw: 
     assert written[0].tobytes() == written[1].tobytes()
 
 
-def test_select_sees_the_intercept(block: Callable[..., Block]) -> None:
-    X, labels = np.array([[3.0, 4.0], [0.0, 0.0]]), np.array([1.0, -1.0])
-    select = Select(np.array([1.0, 0.0, -2.0]), 10.0, 5, 5)
-    found = select.finish(select.scan(block(X, labels, intercept=True)))
-    assert np.allclose(found.columns.unit(), [[3 / 26**0.5, 4 / 26**0.5, 1 / 26**0.5], [0, 0, -1]])
-    assert np.allclose(found.score, [1 / 26**0.5, 2.0])
-
-
 @given(st.integers(1, 30), st.integers(1, 7), st.data())
 def test_survey_counts_what_is_wrong_and_names_the_first(n: int, size: int, data: st.DataObject) -> None:
     X = np.ones((n, 3))
@@ -109,7 +88,7 @@ def test_survey_counts_what_is_wrong_and_names_the_first(n: int, size: int, data
         X[p, f] = data.draw(st.sampled_from([np.nan, np.inf, -np.inf]))
     X[sorted(zero)] = 0
     blocks = blocks_of(X, np.ones(n), size)
-    found = fold(Survey(), blocks, data.draw(st.permutations(range(len(blocks)))))
+    found = answer(Survey(), data.draw(st.permutations(blocks)))
     assert (found.points, found.nonfinite, found.zero) == (n, len(bad), len(zero))
     assert [e[:2] for e in found.first_nonfinite] == sorted(bad)[:5]
     assert found.first_zero == tuple(sorted(zero)[:5])
@@ -133,13 +112,13 @@ def test_recover_gives_back_the_softmaxes_that_softmin_averaged(seed: int, size:
     X, labels = rng.standard_normal((30, 4)), np.where(rng.random(30) < 0.5, -1.0, 1.0)
     blocks = blocks_of(X, labels, size)
     question = Softmin(rng.standard_normal((4, 3)), np.array([0.2, 1.0, 5.0]))
-    answer = fold(question, blocks, list(range(len(blocks))))
+    asked = answer(question, blocks)
     share = np.array([0.5, 0.3, 0.2])
-    found = fold(Recover(question.Y, question.mu, answer.lse, share, 0.0), blocks, list(range(len(blocks)))[::-1])
+    found = answer(Recover(question.Y, question.mu, asked.lse, share, 0.0), blocks[::-1])
     assert found.index().tolist() == list(range(30))
     assert found.weight().sum() == pytest.approx(1, abs=1e-12)
     A = X.T * (labels / norms(X))
-    assert np.allclose(A @ found.weight(), answer.mean @ share, atol=1e-12)
+    assert np.allclose(A @ found.weight(), asked.mean @ share, atol=1e-12)
 
 
 def test_recover_leaves_out_small_weights_only() -> None:
@@ -157,8 +136,13 @@ def test_passes_that_ride_together_answer_as_if_alone() -> None:
     X, labels = rng.standard_normal((50, 4)), np.ones(50)
     blocks = blocks_of(X, labels, 8)
     passes = (Softmin(rng.standard_normal((4, 2)), np.array([0.1, 0.0])), Select(rng.standard_normal(4), 0.0, 5, 5), Survey())
-    order = list(range(len(blocks)))
-    together = fold(Together(passes), blocks, order)
-    for pass_, answer in zip(passes, together, strict=True):
-        alone = fold(pass_, blocks, order)
-        assert pickle.dumps(alone) == pickle.dumps(answer)
+    for pass_, found in zip(passes, answer(Together(passes), blocks), strict=True):
+        assert pickle.dumps(answer(pass_, blocks)) == pickle.dumps(found)
+
+
+def test_select_sees_the_intercept() -> None:
+    X, labels = np.array([[3.0, 4.0], [0.0, 0.0]]), np.array([1.0, -1.0])
+    select = Select(np.array([1.0, 0.0, -2.0]), 10.0, 5, 5)
+    found = answer(select, blocks_of(X, labels, 2, intercept=True))
+    assert np.allclose(found.columns.unit(), [[3 / 26**0.5, 4 / 26**0.5, 1 / 26**0.5], [0, 0, -1]])
+    assert np.allclose(found.score, [1 / 26**0.5, 2.0])

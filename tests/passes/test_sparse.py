@@ -7,20 +7,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dfeas.data.generate.points import SparseInstance, generate
-from dfeas.data.open import open_source
-from dfeas.data.source import DataSpec, Source
-from dfeas.engine.distributed import DaskEngine
-from dfeas.engine.local import LocalEngine
 from dfeas.linalg.points import norms
-from dfeas.linalg.separation.sparse_columns import column_matrix
 from dfeas.passes.block import Block, Columns
 from dfeas.passes.select import Sample, Select, Selection
 from dfeas.passes.softmin import Softmin
 from dfeas.passes.steps import Online
 from dfeas.passes.survey import Gram, Histogram, Survey
 from dfeas.passes.vectors import Combine, Recover, Shift, SparseWeights
-from tests.bits import iterates
 
 
 def both(seed: int, dtype: Any, intercept: bool, n: int = 60, m: int = 12) -> tuple[Block, Block]:
@@ -67,7 +60,7 @@ def close(first: Any, second: Any, off: float) -> None:
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int8"])
 def test_all_passes_answer_as_for_an_array(dtype: str, intercept: bool) -> None:
-    for seed in range(6):
+    for seed in range(3):
         sparse, dense = both(seed, dtype, intercept)
         d, off = dense.dimension, 1e-12 if dtype == "float64" else 1e-5
         rng = np.random.default_rng(seed)
@@ -128,41 +121,3 @@ def test_the_smallest_matrices(edge: tuple[int, int]) -> None:
     nothing = sp.csr_array(edge)
     summary = Survey().scan(Block.of(0, nothing, np.ones(edge[0]), norms(nothing)))
     assert (summary.zero, summary.extreme, summary.nonfinite) == (edge[0], 0, 0)
-
-
-def test_the_solver_sees_the_same_columns() -> None:
-    rng = np.random.default_rng(0)
-    X = np.where(rng.random((400, 30)) < 0.2, rng.standard_normal((400, 30)), 0).astype(np.float32)
-    X[:, 4], X[:, 5] = 0, X[:, 5] * 1e-3
-    scale = rng.choice([-1.0, 1.0], 400) / np.maximum(np.linalg.norm(X, axis=1), 1e-3)
-    sparse, dense = column_matrix(sp.csr_array(X), scale).equilibrate(), column_matrix(X, scale).equilibrate()
-    assert type(sparse) is not type(dense)
-    assert np.allclose(sparse.feature, dense.feature, rtol=1e-12)
-    v, x, rows, active = rng.standard_normal(30), rng.random(400), np.arange(0, 400, 7), rng.random(400) < 0.5
-    x[::3] = 0
-    for one, other in ((sparse, dense), (sparse.part(rows), dense.part(rows))):
-        few = np.arange(0, one.shape[0], 2)
-        y, a = x[: one.shape[0]], active[: one.shape[0]]
-        for name, words in {"scores": (v,), "combine": (y,), "lengths": (few,), "gram": (few,), "gather": (few,)}.items():
-            close(getattr(one, name)(*words), getattr(other, name)(*words), 1e-5 if one.single else 1e-10)
-        assert np.allclose(one.normal(a)(v), other.normal(a)(v), rtol=1e-4)
-        assert np.allclose(one.take_columns(few).toarray(), other.take_columns(few))
-    used = sparse.within(rows[:3])
-    assert used.shape[1] == X[rows[:3]].any(axis=0).sum()
-    assert np.allclose(used.lengths(np.arange(3)), dense.lengths(rows[:3]))
-
-
-def test_both_engines_give_the_same_bits(tmp_path: Any, client: Any) -> None:
-    generate(SparseInstance("halfspace", 40, 400, 0.1, block_rows=50), tmp_path / "data")
-    source = Source(DataSpec(tmp_path / "data"))
-    methods = ("working-set", "online-perceptron")
-    found = set()
-    for threads, kept in ((1, 0), (3, 1 << 20)):
-        dataset = open_source(source)
-        dataset.enable_cache(kept)
-        engine = LocalEngine(dataset, threads)
-        found.add(iterates(engine, methods))
-        engine.close()
-    dataset = open_source(source)
-    found.add(iterates(DaskEngine(client, Source(DataSpec(tmp_path / "data"), cache_bytes=1 << 20, run="a"), dataset), methods))
-    assert len(found) == 1

@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 
 from dfeas.data.storage.scratch import Scratch
 from dfeas.errors import CorruptDataError
-from dfeas.linalg.points import norms
 from dfeas.methods.mistakes import Amounts
-from dfeas.passes.block import Block
 from dfeas.passes.select import Select
 from dfeas.passes.steps import Online
 from dfeas.passes.survey import Gram
 from dfeas.passes.vectors import Combine, Excess, Positive, Shift
+from tests.passes.making import blocks_of, merged
 
 
 def drawn(seed: int, n: int, dtype: Any = np.float64) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -28,25 +27,13 @@ def drawn(seed: int, n: int, dtype: Any = np.float64) -> tuple[np.ndarray, np.nd
     return X, labels, (wide / np.linalg.norm(wide, axis=1)[:, None]).T
 
 
-def cuts(X: np.ndarray, labels: np.ndarray, size: int, intercept: bool = False) -> list[Block]:
-    return [
-        Block.of(a, X[a : a + size], labels[a : a + size], norms(X[a : a + size]), intercept) for a in range(0, len(X), size)
-    ]
-
-
-def merged(pass_: Any, partials: list[Any]) -> Any:
-    while len(partials) > 1:
-        partials[:2] = [pass_.merge(partials[0], partials[1])]
-    return pass_.finish(partials[0])
-
-
 partition = given(st.integers(0, 2**32 - 1), st.integers(1, 60), st.integers(1, 20), st.data())
 
 
 @partition
 def test_gram_is_a_times_its_transpose(seed: int, n: int, size: int, data: st.DataObject) -> None:
     X, labels, A = drawn(seed, n)
-    order = data.draw(st.permutations(cuts(X, labels, size)))
+    order = data.draw(st.permutations(blocks_of(X, labels, size)))
     found = merged(Gram(), [Gram().scan(block) for block in order])
     assert np.allclose(found.square, A @ A.T, atol=1e-12)
     assert np.allclose(found.total, A.sum(axis=1), atol=1e-12)
@@ -59,7 +46,7 @@ def test_a_raw_selection_goes_by_the_points_as_stored(seed: int, n: int, size: i
     raw = (X.astype(np.float64) @ y) * labels
     threshold, cap = float(np.quantile(raw, 0.6)) + 1e-9, data.draw(st.integers(1, 70))
     select = Select(y, threshold, cap, cap, raw=True)
-    found = merged(select, [select.scan(block) for block in data.draw(st.permutations(cuts(X, labels, size)))])
+    found = merged(select, [select.scan(block) for block in data.draw(st.permutations(blocks_of(X, labels, size)))])
     wanted = np.flatnonzero(raw <= threshold)
     wanted = np.sort(wanted[np.argsort(raw[wanted], kind="stable")][:cap])
     assert found.columns.index.tolist() == wanted.tolist()
@@ -73,7 +60,7 @@ def test_raw_lengths_have_the_intercept() -> None:
     X, labels, _ = drawn(3, 30)
     y = np.array([1.0, -1.0, 0.5, 0.25, 3.0])
     select = Select(y, 100.0, 99, 99, raw=True)
-    found = merged(select, [select.scan(block) for block in cuts(X, labels, 7, intercept=True)])
+    found = merged(select, [select.scan(block) for block in blocks_of(X, labels, 7, intercept=True)])
     raw = (X @ y[:4] + y[4]) * labels
     assert np.allclose(found.score, raw[raw <= 100.0])
 
@@ -84,7 +71,7 @@ def test_online_is_a_loop_whatever_the_blocks(seed: int, n: int, size: int, data
     intercept = data.draw(st.booleans())
     fold = pickle.loads(pickle.dumps(Online(np.zeros(4 + intercept))))
     carry = fold.start()
-    for block in cuts(X, labels, size, intercept):
+    for block in blocks_of(X, labels, size, intercept):
         before = pickle.dumps(carry)
         following = fold.step(carry, block)
         assert pickle.dumps(carry) == before
@@ -101,7 +88,7 @@ def test_online_is_a_loop_whatever_the_blocks(seed: int, n: int, size: int, data
     assert np.allclose(answer.y, y)
     again = Online(answer.y * 0 + np.linalg.lstsq(columns, np.ones(n), rcond=None)[0])
     carry = again.start()
-    for block in cuts(X, labels, size, intercept):
+    for block in blocks_of(X, labels, size, intercept):
         carry = again.step(carry, block)
     if (columns @ again.y > 1e-9).all():
         assert again.finish(carry).low == pytest.approx((columns @ again.y).min(), rel=1e-9)
@@ -113,7 +100,7 @@ def test_passes_over_vectors_are_a_projection_in_three_questions(seed: int, n: i
     rng = np.random.default_rng(seed)
     y, mu = rng.standard_normal(4), float(10.0 ** rng.uniform(-2, 1))
     q = rng.dirichlet(np.ones(n)) if data.draw(st.booleans()) else None
-    blocks = cuts(X, labels, size)
+    blocks = blocks_of(X, labels, size)
     rows = [range(block.start, block.start + block.size) for block in blocks]
     shift = Shift(y, mu, 1 / n)
     scanned = [shift.scan(r, b, () if q is None else (q[r.start : r.stop],)) for r, b in zip(rows, blocks, strict=True)]

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,29 +26,9 @@ from dfeas.methods.soft_margin.squared_hinge import ClassBound, SquaredHingeMarg
 from dfeas.passes.slacks import fold_of
 from dfeas.run.checkpoint.folder import is_finished
 from dfeas.run.soft_margin.fit import SoftMarginTarget
-from tests.run.test_resume import run_until
+from tests.methods.making import objective, overlapping, worth
 
 EIGHT = Width(np.ones(8), 1.0)
-
-
-def overlapping(n: int, m: int, seed: int = 0, dtype: str = "float64") -> tuple[np.ndarray, np.ndarray]:
-    """Points on both sides of a plane, 5 % of them with the wrong label."""
-    rng = np.random.default_rng(seed)
-    X, w = rng.standard_normal((n, m)).astype(dtype), rng.standard_normal(m)
-    y = np.where(X @ w > 0, 1, -1)
-    return X, np.where(rng.random(n) < 0.05, -y, y)
-
-
-def objective(w: np.ndarray, X: np.ndarray, y: np.ndarray, c: Any = 1.0, power: int = 1, bias: float = 0.0) -> float:
-    """By its definition."""
-    return float(w @ w / 2 + (c * np.maximum(0, 1 - y * (np.asarray(X, float) @ w + bias)) ** power).sum())
-
-
-def worth(alpha: np.ndarray, cost: np.ndarray, signed: np.ndarray, squared: bool) -> float:
-    """The value of the other problem, by its definition."""
-    w = alpha @ signed
-    curved = alpha[cost > 0] ** 2 / (4 * cost[cost > 0]) if squared else np.zeros(1)
-    return float(alpha.sum() - curved.sum() - w @ w / 2)
 
 
 @pytest.fixture(scope="module")
@@ -130,8 +109,7 @@ def test_the_squared_hinge_agrees_with_liblinear(direct: int) -> None:
         assert one.best.lower[0] <= best.objective[0] * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("square", [0.0, 0.01, 1.0])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("square", "seed"), [(0.0, 0), (0.0, 1), (0.01, 2), (1.0, 3)])
 def test_factors_of_the_classes_make_the_largest_bound_of_such_dual_variables(square: float, seed: int) -> None:
     rng = np.random.default_rng(seed)
     b = np.where(rng.random(60) < 0.4, -1, 1)[:, None] * np.column_stack([rng.standard_normal((60, 3)) + 2, np.ones(60)])
@@ -156,7 +134,7 @@ def test_factors_of_the_classes_make_the_largest_bound_of_such_dual_variables(sq
         assert value(np.maximum(0, best + change)) <= found.value + 1e-12
 
 
-@pytest.mark.parametrize(("offset", "C"), [(1e6, 1.0), (1e6, 1e4), (1e7, 100.0)])
+@pytest.mark.parametrize(("offset", "C"), [(1e6, 1e4), (1e7, 100.0)])
 def test_moving_all_points_changes_nothing_else(offset: float, C: float) -> None:
     X, y = overlapping(300, 4)
     X = np.round(X, 2)
@@ -168,7 +146,7 @@ def test_moving_all_points_changes_nothing_else(offset: float, C: float) -> None
     np.testing.assert_allclose(moved.coef, plain.coef, rtol=1e-3)
 
 
-@pytest.mark.parametrize("scaling", [0.5, 1.0, 30.0])
+@pytest.mark.parametrize("scaling", [0.5, 30.0])
 def test_a_bias_with_a_price_is_that_of_liblinear(scaling: float) -> None:
     X, y = overlapping(500, 5)
     X = X + 0.5
@@ -180,7 +158,7 @@ def test_a_bias_with_a_price_is_that_of_liblinear(scaling: float) -> None:
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(4))
 def test_a_free_bias_is_that_of_libsvm_however_far_the_points_are_from_the_origin(loss: str, seed: int, tmp_path: Path) -> None:
     rng = np.random.default_rng(seed)
     X, y = overlapping(int(rng.integers(20, 300)), int(rng.integers(1, 9)), seed)
@@ -199,25 +177,12 @@ def test_a_free_bias_is_that_of_libsvm_however_far_the_points_are_from_the_origi
         assert found.objective <= least * (1 + 1e-5)
 
 
-def test_a_free_bias_of_folds_and_weights_is_that_of_each_alone() -> None:
-    X, y = overlapping(400, 4)
-    found = dfeas.soft_margin(X + 2, y, C=[0.1, 1.0], folds=3, tol=1e-8)
-    for fit, hyperplane in zip(found.fits, found.path, strict=True):
-        counts = np.ones(400) if fit.fold is None else (fold_of(np.arange(400), 3, 0) != fit.fold).astype(float)
-        alone = dfeas.soft_margin(X + 2, y, C=fit.C, weights=counts, tol=1e-8)
-        assert fit.objective == pytest.approx(alone.objective, rel=1e-7)
-        assert fit.objective == pytest.approx(objective(hyperplane[:-1], X + 2, y, fit.C * counts, 1, hyperplane[-1]), rel=1e-9)
-
-
 @pytest.mark.parametrize(
     ("loss", "intercept", "scale"),
     [
         ("hinge", "free", None),
-        ("squared_hinge", "free", None),
-        ("hinge", "priced", "std"),
         ("squared_hinge", "priced", None),
-        ("hinge", "none", None),
-        ("squared_hinge", "none", "std"),
+        ("hinge", "none", "std"),
     ],
 )
 def test_points_that_are_centred_and_scaled_are_those_of_the_array(
@@ -259,12 +224,6 @@ def test_sparse_points_are_scaled_but_not_centred() -> None:
         dfeas.soft_margin(scipy.sparse.csr_array(X), y, transform="center")
 
 
-def test_one_class_alone_costs_nothing() -> None:
-    found = dfeas.soft_margin([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]], [1, 1, -1], weights=np.array([1.0, 2.0, 0.0]), tol=1e-6)
-    assert found.success
-    assert found.objective <= 1e-6
-
-
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_all_folds_and_values_share_the_reads_and_are_what_they_are_alone(loss: str) -> None:
     X, y = overlapping(600, 5)
@@ -300,7 +259,7 @@ def test_weights_are_copies_of_points_and_classes_are_weights() -> None:
     assert dfeas.soft_margin(X, y, class_weight="balanced").objective == dfeas.soft_margin(X, y, class_weight=both).objective
 
 
-@pytest.mark.parametrize("classes", ["ab", "abc"])
+@pytest.mark.parametrize("classes", ["abc"])
 def test_balanced_weights_are_of_the_class_that_is_asked_about(classes: str, tmp_path: Path) -> None:
     X, _ = overlapping(300, 4)
     labels = np.array(list(classes))[np.arange(300) % 7 % len(classes)]
@@ -312,31 +271,6 @@ def test_balanced_weights_are_of_the_class_that_is_asked_about(classes: str, tmp
         for data, given in ((X, labels), (tmp_path / "data", None)):
             found = dfeas.soft_margin(data, given, positive=name, class_weight="balanced")
             assert found.objective == pytest.approx(expected, rel=1e-3)
-
-
-def test_both_engines_and_a_resumed_run_have_the_same_bits(client: Any, tmp_path: Path) -> None:
-    X, y = overlapping(3000, 6, dtype="float32")
-    np.savez(tmp_path / "a.npz", X=X, y=y)
-    dfeas.ingest(tmp_path / "a.npz", tmp_path / "data", block_rows=300)
-    data = str(tmp_path / "data")
-    weights = np.linspace(0.5, 1.5, 3000)
-    for loss, options in (
-        ("hinge", {"folds": 2, "C": [0.1, 1.0], "transform": ["std", "center"]}),
-        ("squared_hinge", {}),
-        ("hinge", {"method": "sgd", "max_passes": 6, "intercept_scaling": 1.0}),
-    ):
-        more = {"loss": loss, "tol": 1e-6, "weights": weights, **options}
-        here = dfeas.soft_margin(data, **more)
-        there = dfeas.soft_margin(data, client=client, **more)
-        assert here.path.tobytes() == there.path.tobytes()
-        assert [fit.lower for fit in here.fits] == [fit.lower for fit in there.fits]
-        if "max_passes" not in options:
-            out = tmp_path / f"run-{loss}"
-            run_until(partial(next, iter([False] * (here.passes > 2)), True), dfeas.soft_margin, data, out=out, **more)
-            resumed = dfeas.resume(out)
-            assert isinstance(resumed, dfeas.SoftMarginResult)
-            assert resumed.path.tobytes() == here.path.tobytes()
-            assert (resumed.passes, resumed.bias) == (here.passes, here.bias)
 
 
 def edges() -> dict[str, tuple[np.ndarray, Any]]:
@@ -357,24 +291,15 @@ def edges() -> dict[str, tuple[np.ndarray, Any]]:
 
 
 @pytest.mark.parametrize("name", edges())
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-def test_edges_end_with_a_gap(name: str, loss: str) -> None:
+def test_edges_end_with_a_gap(name: str) -> None:
     X, y = edges()[name]
-    for C in (1e-6, 1e5):
+    for C, loss in ((1e-6, "squared_hinge"), (1e5, "hinge"), (1e5, "squared_hinge")):
         found = dfeas.soft_margin(X, y, intercept=False, C=C, loss=loss, tol=1e-5)
         assert found.success, found.message
         labels = np.ones(len(X)) if name == "one class" else y
         value = objective(found.y, X, labels, C, 1 if loss == "hinge" else 2)
         assert found.objective == pytest.approx(value, rel=1e-9, abs=1e-30)
         assert found.lower <= found.objective <= found.lower + 1e-5 * found.objective
-
-
-def test_weights_of_zero_leave_nothing() -> None:
-    X, y = overlapping(50, 3)
-    found = dfeas.soft_margin(X, y, weights=np.zeros(50))
-    assert found.success
-    assert (found.objective, found.support, found.error) == (0.0, 0, None)
-    assert not found.y.any()
 
 
 @pytest.mark.parametrize(
@@ -402,8 +327,7 @@ def test_options_that_make_no_sense(options: dict[str, Any], said: str) -> None:
         dfeas.soft_margin(*overlapping(50, 3), **options)
 
 
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize(("loss", "intercept"), [("hinge", True), ("squared_hinge", False)])
 def test_sparse_points_are_what_dense_ones_are(loss: str, intercept: bool) -> None:
     X, y = overlapping(700, 6)
     X[np.random.default_rng(0).random(X.shape) < 0.6] = 0
@@ -458,30 +382,9 @@ def test_the_command(dataset: Callable[..., Any], tmp_path: Path) -> None:
     assert f"Soft margin, C = {result['C']:g}: as near to the minimum as" in page
     assert f"{result['objective']:.9g}" in page
     assert "gap" in runner.invoke(commands, ["status", str(out)]).stdout
-    assert runner.invoke(commands, ["svm", str(data), "--loss", "squared_hinge", "--out", str(tmp_path / "two")]).exit_code == 0
-    both = [str(out), str(tmp_path / "two")]
-    lines = runner.invoke(commands, ["compare", *both]).stdout.splitlines()
-    assert [line.split()[:3] for line in lines] == [
-        ["run", "method", "loss"],
-        ["run", "hinge", "hinge"],
-        ["two", "squared-hinge", "squared_hinge"],
-    ]
-    assert f"{result['objective']:.6g}" in lines[1]
-    assert runner.invoke(commands, ["report", *both, "--out", str(tmp_path / "both.html")]).exit_code == 0
-    assert (tmp_path / "both.html").read_text().count("Why it stopped") == 2
     dfeas.solve(str(data), out=tmp_path / "verdict")
-    mixed = runner.invoke(commands, ["compare", *both, str(tmp_path / "verdict")])
+    mixed = runner.invoke(commands, ["compare", str(out), str(tmp_path / "verdict")])
     assert (mixed.exit_code, "run is a soft margin, and others are not" in mixed.stderr) == (2, True)
-    short = runner.invoke(commands, ["svm", str(data), "--max-passes", "1", "--tol", "1e-9", "--out", str(tmp_path / "short")])
-    assert short.exit_code == 3
-    assert "not known yet" in short.stdout
-    assert runner.invoke(commands, ["resume", str(tmp_path / "short"), "--max-passes", "20"]).exit_code == 0
-    assert runner.invoke(commands, ["svm", str(data), "--C", "x", "--out", str(tmp_path / "bad")]).exit_code == 2
-    seen = ["svm", str(data), "--center", "--scale", "std", "--out", str(tmp_path / "seen")]
-    assert runner.invoke(commands, seen).exit_code == 0
-    assert runner.invoke(commands, ["report", str(tmp_path / "seen")]).exit_code == 0
-    assert "--scale std --center" in (tmp_path / "seen" / "report.html").read_text()
-    assert runner.invoke(commands, [*seen, "--no-normalize"]).exit_code == 2
     (out / "trace.jsonl").write_text('{"event": "pass", "passes": "x", "objective": 1, "lower": 0}\n')
     damaged = runner.invoke(commands, ["report", str(out)])
     assert (damaged.exit_code, "line 1 is damaged" in damaged.stderr) == (5, True)
@@ -533,26 +436,6 @@ def test_what_ends_before_it_knows_anything_says_so(dataset: Callable[..., Any],
     dfeas.report(tmp_path / "run")
     with pytest.raises(dfeas.BadInputError, match="no direction"):
         dfeas.predict(tmp_path / "run", path)
-
-
-@pytest.mark.parametrize("C", [1e-8, 1e-4])
-def test_nearly_balanced_classes_have_a_bias_however_small_C_is(C: float) -> None:
-    X, _ = overlapping(201, 3)
-    y = np.arange(201) % 2
-    found = dfeas.soft_margin(X, y, C=C, tol=1e-4)
-    assert found.success
-    # one point more of the first class: its margin costs nothing, and every point of the other has a loss of 2
-    assert found.objective == pytest.approx(200 * C, rel=1e-2)
-    assert found.bias == pytest.approx(-1, rel=2e-2)
-
-
-@pytest.mark.parametrize("scaling", [1e5, 1e6])
-def test_a_bias_of_almost_no_price_is_found_and_proved(scaling: float) -> None:
-    X = np.array([[0.357, -0.567, -1.057], [1.062, -1.129, -1.779], [0.655, 0.841, -0.949]])
-    found = dfeas.soft_margin(X, [0, 1, 1], C=1e4, intercept_scaling=scaling)
-    free = dfeas.soft_margin(X, [0, 1, 1], C=1e4)
-    assert found.success
-    assert found.objective == pytest.approx(free.objective, rel=1e-3)
 
 
 def test_a_fold_without_points_is_not_an_error() -> None:

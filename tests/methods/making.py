@@ -1,4 +1,4 @@
-"""What tests of methods share: plain columns, an engine that counts, states after each pass, plain weights, the best margin."""
+"""What tests of methods share: columns and soft margins by definition, an engine that counts, states after each pass."""
 
 import shutil
 import tempfile
@@ -72,7 +72,6 @@ def states(method: Any, engine: Counting, facts: Facts, passes: int) -> Iterator
 def weights(gordan: Mixture | Sparse | ScratchVector, A: np.ndarray, engine: Counting) -> np.ndarray:
     """The n-vector x of the evidence, computed plainly from its record."""
     if isinstance(gordan, ScratchVector):
-        assert engine.inner.scratch is not None
         return engine.inner.scratch.read(gordan.name, range(A.shape[1]))
     if isinstance(gordan, Sparse):
         x = np.zeros(A.shape[1])
@@ -89,3 +88,23 @@ def best_margin(A: np.ndarray) -> float:
     """max over unit y of min_j a_j'y = min |Ax| over the simplex, when it is positive: least distance programming."""
     x = nnls(np.vstack([A, np.ones(A.shape[1])]), np.append(np.zeros(len(A)), 1.0))[0]
     return float(np.linalg.norm(A @ x) / x.sum())
+
+
+def overlapping(n: int, m: int, seed: int = 0, dtype: str = "float64") -> tuple[np.ndarray, np.ndarray]:
+    """Points on both sides of a plane, 5 % of them with the wrong label."""
+    rng = np.random.default_rng(seed)
+    X, w = rng.standard_normal((n, m)).astype(dtype), rng.standard_normal(m)
+    y = np.where(X @ w > 0, 1, -1)
+    return X, np.where(rng.random(n) < 0.05, -y, y)
+
+
+def objective(w: np.ndarray, X: np.ndarray, y: np.ndarray, c: Any = 1.0, power: int = 1, bias: float = 0.0) -> float:
+    """By its definition."""
+    return float(w @ w / 2 + (c * np.maximum(0, 1 - y * (np.asarray(X, float) @ w + bias)) ** power).sum())
+
+
+def worth(alpha: np.ndarray, cost: np.ndarray, signed: np.ndarray, squared: bool) -> float:
+    """The value of the other problem, by its definition."""
+    w = alpha @ signed
+    curved = alpha[cost > 0] ** 2 / (4 * cost[cost > 0]) if squared else np.zeros(1)
+    return float(alpha.sum() - curved.sum() - w @ w / 2)
