@@ -94,7 +94,7 @@ class TestRaggedChunks(CollectionTests):
 
 class TestPersisted(CollectionTests):
     chunks = 2 * BLOCK_ROWS
-    methods = ("mirror-prox", "online-perceptron")
+    methods = ("online-perceptron",)
     test_a_damaged_chunk_is_corrupt_data = None  # nothing reads the files any more
 
     def arranged(self, array: Any) -> Any:
