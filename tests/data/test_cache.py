@@ -87,6 +87,22 @@ def test_blocks_that_stay_are_selected_from_together_and_others_before_their_buf
     assert runs == wanted[kept]
 
 
+def test_blocks_of_an_array_in_memory_are_selected_from_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    array = open_source(Source(DataSpec(np.ones((40_000, 50)), np.resize([-1, 1], 40_000), intercept=False)))
+    question, scan = Select(np.ones(50), 0.1, 9, 9), Select.scan
+    assert array.blocks > 2
+    LocalEngine(array, 1).run(question)  # labels and norms stay from then on
+    scanned: list[int] = []
+
+    def counted(self: Select, block: Block) -> Any:
+        scanned.append(block.start)
+        return scan(self, block)
+
+    monkeypatch.setattr(Select, "scan", counted)
+    assert LocalEngine(array, 1).run(question).arg == 0
+    assert len(scanned) < 2
+
+
 @pytest.mark.parametrize(("past_cache", "kept"), [(False, 0), (True, 1), (False, 3), (True, 5)])
 def test_a_later_pass_reads_what_did_not_fit(dataset: Callable[..., Any], past_cache: bool, kept: int) -> None:
     found = opened(dataset, kept * FULL)

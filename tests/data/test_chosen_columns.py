@@ -374,6 +374,11 @@ def test_columns_of_one_name_are_refused(tmp_path: Path) -> None:
             dfeas.table(each, "churned", columns="q")
 
 
+def test_a_scoring_file_with_an_id_is_predicted() -> None:
+    fitted = dfeas.soft_margin(dfeas.table(FRAME, "churned", columns=["a", "b", "c"]))
+    assert np.array_equal(fitted.predict(FRAME[["name", "a", "b", "c"]]), fitted.predict(FRAME[["a", "b", "c"]]))
+
+
 @pytest.mark.parametrize("name", ["churned", "a"])
 def test_a_file_that_is_called_as_a_column_is_not_it(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -181,6 +181,8 @@ class TestSparseChunks(ReaderTests):
         "an entry": flipped("X/data/c.0"),
         "an index": flipped("X/indices/c.0"),
         "an offset": flipped("X/indptr/c.0", (64 * 8 + 4) + 8),
+        "an offset out of range": filled("X/indptr/c.0", lambda content: content[:8] + b"\xff\x7f\xff\x7f" + content[12:]),
+        "an index out of range": filled("X/indices/c.0", lambda content: b"\xff\xff\xff\x7f" + content[4:]),
         "where blocks begin": flipped("offset/c.0", 8),
         "the last of them": flipped("offset/c.0", -1),
         "a checksum": flipped("checksum/c.0.0", 0),

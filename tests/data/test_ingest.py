@@ -178,6 +178,12 @@ def test_text_of_numbers_that_float64_has_is_these_numbers(name: str, lines: str
         assert float(fine) in stored(tmp_path / fine)
 
 
+def test_points_without_an_entry_are_points(tmp_path: Path) -> None:
+    (tmp_path / "a.svm").write_text("1\n0\n")
+    header = ingest(tmp_path / "a.svm", tmp_path / "out", features=300)
+    assert (header.n, header.m, header.zero, header.entries) == (2, 300, 2, 0)
+
+
 def test_without_pyarrow_svmlight_is_read_and_tables_say_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -149,6 +149,14 @@ def test_what_is_masked_in_a_chunk_is_refused() -> None:
     assert dfeas.solve(*whole, intercept=True).verdict == dfeas.solve(X, Y, intercept=True).verdict
 
 
+def test_rows_of_chunks_of_unknown_lengths_are_counted() -> None:
+    lazy = da.from_array(X, chunks=2)
+    for some in (lazy[:, 0] >= -99, lazy[:, 0] < 0):
+        rows = some.compute()
+        found = dfeas.solve(lazy[some], np.where(np.arange(rows.sum()) > 0, 1, -1) if rows.sum() > 1 else "all-positive")
+        assert found.n == rows.sum()
+
+
 def test_a_mask_is_of_truth_values_or_of_zeros_and_ones() -> None:
     right = dfeas.solve(X, Y, intercept=True, mask=Y < 2).n
     for mask in ([True] * 5, [1] * 5, np.ones(5, np.uint8), pd.Series([True] * 5), pd.array([True] * 5)):

@@ -147,6 +147,9 @@ def test_what_stands_between_here_and_a_scheduler_is_named(tmp_path: Path, monke
     (tmp_path / "wrong.json").write_text('{"address": 5}')
     assert "answers at '': expected an address" in said("")
     assert "wrong.json': expected an address" in said(None, tmp_path / "wrong.json")
+    for content in ("[]", "", '{"address": null}'):
+        (tmp_path / "wrong.json").write_text(content)
+        assert "no Dask scheduler answers" in said(None, tmp_path / "wrong.json")
     for wrong in ("soon", None, [3]):
         with dask.config.set({"distributed.comm.timeouts.connect": wrong}):
             assert f"timeouts.connect of Dask is {wrong!r}: expected a time, such as 30s" in said("tcp://127.0.0.1:9")
