@@ -14,18 +14,19 @@ import pytest
 from distributed import Client
 
 import dfeas
-from tests.dask_users.flows import ARRAYS, CLIENTS, FEATURES, FRAMES, LABELS, REORDERED, VERBS, Flow, parquet, people, plain
+from tests.dask_users.flows import ARRAYS, CLIENTS, FEATURES, FRAMES, LABELS, VERBS, Flow, parquet, people, plain
 
-EVERY_SOURCE = [
-    Flow(source, label, "solve", CLIENTS[place % len(CLIENTS)], separable=place % 2 == 0)
-    for place, (source, label) in enumerate([*((frame, "name") for frame in FRAMES), *((array, "lazy") for array in ARRAYS)])
+EVERY_THIRD = [
+    Flow(
+        source,
+        [*LABELS][turn % 4] if source in FRAMES else ("lazy", "numpy")[turn % 2],
+        [*VERBS][turn % len(VERBS)],
+        CLIENTS[turn // 2 % 4],
+        separable=turn % 3 == 0,
+    )
+    for turn, source in enumerate([*FRAMES, *ARRAYS][::3])
 ]
-EVERY_VERB = [
-    Flow("parquet", [*LABELS][(place + turn) % len(LABELS)], verb, client)
-    for place, verb in enumerate(VERBS)
-    for turn, client in enumerate(CLIENTS)
-    if (place + turn) % len(CLIENTS) == 0
-]
+"""Each verb, each way to name labels, and each client with every third source; the fuzzer draws all of them together."""
 DRAWN = [
     Flow("xarray", "numpy", "LinearSVC", "false"),
     Flow("parquet-nullable", "array", "Separator", "client"),
@@ -55,7 +56,7 @@ def notebook_client(threads: int) -> Client:
 
 
 @pytest.mark.filterwarnings("ignore:Dask currently has limited support for converting:UserWarning")
-@pytest.mark.parametrize("flow", [*EVERY_SOURCE, *EVERY_VERB, *DRAWN], ids=lambda flow: flow.name)
+@pytest.mark.parametrize("flow", [*EVERY_THIRD, *DRAWN], ids=lambda flow: flow.name)
 def test_a_flow_has_the_answer_of_the_points_in_memory(flow: Flow, client: Client, tmp_path: Path) -> None:
     assert flow.agree(plain(flow.asked(client, tmp_path)), plain(flow.expected(tmp_path)))
 
@@ -72,9 +73,10 @@ def counted(frame: pd.DataFrame, count: int, log: Path) -> Any:
     return dd.from_map(load, range(count), meta=frame.iloc[:0])
 
 
-@pytest.mark.parametrize("given", ["name", "series"])
-@pytest.mark.parametrize("where", ["none", "client"])
-@pytest.mark.parametrize("separable", [True, False])
+@pytest.mark.parametrize(
+    ("given", "where", "separable"),
+    [("name", "none", True), ("series", "client", True), ("name", "client", False), ("series", "none", False)],
+)
 def test_each_partition_is_read_once_for_each_read_that_is_told(
     given: str, where: str, separable: bool, client: Client, tmp_path: Path
 ) -> None:
@@ -88,7 +90,7 @@ def test_each_partition_is_read_once_for_each_read_that_is_told(
         assert 2 <= reads <= found.reads, "this process may keep blocks"
 
 
-@pytest.mark.parametrize("where", [*CLIENTS])
+@pytest.mark.parametrize("where", ["current", "false"])
 def test_values_whose_rows_have_another_order_are_refused(where: str, client: Client, tmp_path: Path) -> None:
     frame = people(0, True)
     other = frame["label"].sample(frac=1, random_state=0)
@@ -148,7 +150,3 @@ def test_predictions_of_a_folder_of_parquet_are_lazy_and_written_as_parquet(clie
     lazy.assign(predicted=found.predict(lazy)).to_parquet(tmp_path / "out")
     back = pd.read_parquet(tmp_path / "out")
     assert (back["predicted"] == back["label"]).all()
-
-
-def test_reordered_flows_name_sources_that_exist() -> None:
-    assert {*REORDERED} <= {*FRAMES}

@@ -50,7 +50,6 @@ FRAME = """
         return dfeas.solve(part[["a", "b", "c"]], part["label"]).verdict
 """
 FLOWS = {
-    "submit": "client = client_of(); return [client.submit(verdict, labels).result() for labels in LABELS]",
     "map": "client = client_of(); return client.gather(client.map(verdict, 8 * LABELS, pure=False))[-2:]",
     "map_partitions": f"""{FRAME}
     client = client_of()
@@ -76,16 +75,13 @@ FLOWS = {
     return own
     """,
     "loky": "import joblib; return joblib.Parallel(2, backend='loky')(joblib.delayed(verdict)(labels) for labels in LABELS)",
-    **{
-        f"pool_by_{method}": f"""
+    "pool_by_fork": """
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
     verdict(y)
-    with ProcessPoolExecutor(2, mp_context=get_context("{method}")) as pool:
+    with ProcessPoolExecutor(2, mp_context=get_context("fork")) as pool:
         return list(pool.map(verdict, LABELS))
-    """
-        for method in ("fork", "spawn")
-    },
+    """,
 }
 
 

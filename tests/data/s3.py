@@ -28,7 +28,7 @@ class Door:
         self.requests: list[tuple[str, str]] = []
         self.fault: Callable[[str, str], str] = lambda method, path: ""
         self.delay = 0.0
-        self.opened = threading.Event()  # until then who hangs does
+        self.opened = threading.Event()  # until then who hangs does, which is at most until the next reset
         self.busy = self.most_busy = self.signed = 0
         self._lock = threading.Lock()
 
@@ -81,6 +81,8 @@ class Door:
         return [bytes(content)]
 
     def reset(self) -> None:
+        self.opened.set()
+        self.opened = threading.Event()
         self.requests.clear()
         self.fault, self.delay, self.most_busy, self.signed = (lambda method, path: ""), 0.0, 0, 0
 

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,19 +25,9 @@ RUN: dict[str, Any] = {"method": "mirror-prox", "max_passes": 8, "margin_toleran
 
 
 @pytest.fixture
-def door(server: tuple[Door, dict[str, str]], monkeypatch: pytest.MonkeyPatch) -> Iterator[Door]:
-    monkeypatch.setattr(object_store, "RETRIES", 1)
-    object_store.store_of.cache_clear()
-    server[0].reset()
-    yield server[0]
-    server[0].opened.set()
-    server[0].reset()
-    object_store.store_of.cache_clear()
-
-
-@pytest.fixture
 def data(door: Door, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr(Dataset, "enable_cache", lambda self, budget: None)  # every pass reads all blocks
+    monkeypatch.delenv("DFEAS_STORAGE_PATIENCE")
     where = "s3://bucket/away/data"
     if not ObjectPath.of(where).exists():
         generate(Instance("planted", 5, 700, 0.001, block_rows=100), where)

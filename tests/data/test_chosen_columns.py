@@ -91,7 +91,11 @@ SOME = (".csv", "folder", "polars", "dask")
 """One of each way in."""
 
 
-@pytest.mark.parametrize(("verb", "kind"), [(verb, kind) for verb in VERBS for kind in (TABLES if verb == "solve" else SOME)])
+TURNS = [(verb, kind) for turn, verb in enumerate(VERBS) for kind in (TABLES if verb == "solve" else [SOME[turn % 4]])]
+"""Each table once, and each verb with one of the ways in."""
+
+
+@pytest.mark.parametrize(("verb", "kind"), TURNS)
 def test_each_verb_takes_each_table(verb: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     label = None if verb == "in_hull" else "churned"
@@ -113,7 +117,7 @@ def test_a_run_keeps_what_was_chosen(kind: str, tmp_path: Path) -> None:
         assert dfeas.verify_run(tmp_path / "done").verdict == done.verdict == dfeas.load(tmp_path / "done").verify().verdict
 
 
-@pytest.mark.parametrize("kind", TABLES)
+@pytest.mark.parametrize("kind", SOME)
 def test_predictions_take_features_by_name(kind: str, tmp_path: Path) -> None:
     fitted = dfeas.soft_margin(dfeas.table(FRAME, "churned", columns=["c", "a", "b"]))
     expected, whole = dfeas.predict(fitted, FRAME[["c", "a", "b"]]).score, TABLES[kind](tmp_path)
@@ -125,8 +129,7 @@ def test_predictions_take_features_by_name(kind: str, tmp_path: Path) -> None:
         dfeas.predict(fitted, FRAME[["a", "b"]])
 
 
-@pytest.mark.parametrize("kind", SOME)
-@pytest.mark.parametrize("named", ["customer", "name"])
+@pytest.mark.parametrize(("kind", "named"), [(".csv", "customer"), ("polars", "name")])
 def test_suspects_are_named_by_the_column_that_names_rows(named: str, kind: str, tmp_path: Path) -> None:
     others = [each for each in ("customer", "name") if each != named]
     chosen = dfeas.table(TABLES[kind](tmp_path), "churned", without=[*others, "visit_*"], id=named)
@@ -142,7 +145,7 @@ def test_suspects_are_named_by_the_column_that_names_rows(named: str, kind: str,
     assert f"5, {FRAME[named][5]}" in Path(str(dfeas.report(run))).read_text()
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".csv.gz"])
+@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
 def test_ids_are_as_they_are_written(suffix: str, tmp_path: Path) -> None:
     frame = FRAME[["a", "churned"]].copy()
     ids = {
@@ -180,8 +183,7 @@ ODD: dict[str, tuple[Any, Any]] = {  # names of all rows, and what a file has of
 }
 
 
-@pytest.mark.parametrize("odd", ODD)
-@pytest.mark.parametrize("how", ["index", "id"])
+@pytest.mark.parametrize(("odd", "how"), [(odd, ("index", "id")[turn % 2]) for turn, odd in enumerate(ODD)])
 def test_names_of_any_kind_are_kept(odd: str, how: str, tmp_path: Path) -> None:
     (names, kept), frame = ODD[odd], FRAME[["a", "b", "c", "churned"]]
     given: tuple[Any, ...] = (frame.set_axis(pd.Index(names)), "churned")
@@ -192,7 +194,7 @@ def test_names_of_any_kind_are_kept(odd: str, how: str, tmp_path: Path) -> None:
     assert dfeas.verify_run(tmp_path / "run", *given).verdict == "infeasible"
 
 
-@pytest.mark.parametrize("kind", [".csv", "folder", "pandas", "polars"])
+@pytest.mark.parametrize("kind", [".csv", "polars"])
 def test_columns_like_ids_are_warned_of(kind: str, tmp_path: Path) -> None:
     whole = TABLES[kind](tmp_path)
     with pytest.warns(DataWarning, match=r"column customer has another whole number in each row: .*table\(X, y, wi"):
@@ -214,8 +216,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("wrong", WRONG)
-@pytest.mark.parametrize("kind", [".csv", "pandas"])
+@pytest.mark.parametrize(("wrong", "kind"), [(wrong, (".csv", "pandas")[turn % 2]) for turn, wrong in enumerate(WRONG)])
 def test_what_is_wrong_is_said_at_once(wrong: str, kind: str, tmp_path: Path) -> None:
     options, said = WRONG[wrong]
     with pytest.raises((BadInputError, UsageError)) as refused:
@@ -235,7 +236,7 @@ def test_columns_are_those_of_a_table(tmp_path: Path) -> None:
         dfeas.solve(dfeas.table(FRAME, "churned", columns="a"), LABELS)
 
 
-@pytest.mark.parametrize("kind", [".csv", ".parquet", "folder", "pandas", "polars", "dask"])
+@pytest.mark.parametrize("kind", [".csv", "folder", "polars", "dask"])
 def test_one_message_names_all_columns_of_text(kind: str, tmp_path: Path) -> None:
     with pytest.raises(BadInputError) as refused:
         dfeas.solve(TABLES[kind](tmp_path), "churned")
@@ -257,7 +258,7 @@ names = st.lists(st.text("abx_1", min_size=1, max_size=4), min_size=1, max_size=
 
 
 @given(names, st.data())
-@settings(max_examples=200)
+@settings(max_examples=50)
 def test_a_choice_is_what_its_names_say(columns: list[str], data: st.DataObject) -> None:
     chosen = data.draw(st.none() | st.lists(st.sampled_from(columns), min_size=1, unique=True))
     without = data.draw(st.lists(st.sampled_from(columns), unique=True))
@@ -271,8 +272,7 @@ def test_a_choice_is_what_its_names_say(columns: list[str], data: st.DataObject)
     assert Choice.of(**choice.to_json()) == choice
 
 
-@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow", "dask"])
-@pytest.mark.parametrize("estimator", [LinearSVC, Separator])
+@pytest.mark.parametrize(("estimator", "kind"), [(LinearSVC, "pandas"), (Separator, "polars"), (LinearSVC, "dask")])
 def test_estimators_take_the_table_of_a_frame(estimator: Any, kind: str, tmp_path: Path) -> None:
     chosen = dfeas.table(TABLES[kind](tmp_path), "churned", without=["name", "visit_*"], id="customer")
     fitted, expected = estimator().fit(chosen), estimator().fit(FRAME[["a", "b", "c"]], LABELS)
@@ -321,14 +321,13 @@ def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (code, "leave them out with --without NAME" in out) == (4, True)
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 @pytest.mark.parametrize(
-    "chosen",
+    ("suffix", "chosen"),
     [
-        ["--columns", "a, b,c"],
-        ["--columns", "[a-c]", "--id-column", "customer"],
-        ["--without", "name,visit_*", "--id-column", "customer"],
-        ["--without", "name", "--without", "visit_first", "--without", "visit_last", "--without", "customer"],
+        (".csv", ["--columns", "a, b,c"]),
+        (".parquet", ["--columns", "[a-c]", "--id-column", "customer"]),
+        (".csv", ["--without", "name,visit_*", "--id-column", "customer"]),
+        (".parquet", ["--without", "name", "--without", "visit_first", "--without", "visit_last", "--without", "customer"]),
     ],
 )
 def test_regressors_are_chosen_as_features_are(chosen: list[str], suffix: str, tmp_path: Path) -> None:
@@ -388,12 +387,6 @@ def test_a_file_that_is_called_as_a_column_is_not_it(name: str, tmp_path: Path, 
     dfeas.ingest(chosen, "data")
     assert dfeas.solve("data").margin_upper == dfeas.solve(chosen).margin_upper
     assert dfeas.solve("data").features == ["a", "b"]
-
-
-@pytest.mark.parametrize("named", [["a", "b"], np.array(["a", "b"]), pd.Index(["a", "b"]), FRAME.columns[4:6], ("a", "b")])
-def test_names_are_any_sequence(named: Any) -> None:
-    assert dfeas.table(FRAME, "churned", columns=named).features == ("a", "b")
-    assert dfeas.table(FRAME, "churned", without=[*LEFT_OUT, *named]).features == ("c",)
 
 
 def test_a_column_beside_features_is_no_label_where_the_run_knows_its_name(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """What comes over a network is compared each time it comes, and is asked for once more before it is called damaged."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,24 +17,16 @@ from dfeas.data.storage.object_path import ObjectPath
 from dfeas.data.storage.places import zarr_store
 from dfeas.data.writers.sparse import SparseWriter
 from dfeas.errors import CorruptDataError
-from tests.data.s3 import Door, serving
+from tests.data.s3 import Door
 
 RUN: dict[str, Any] = {"method": "mirror-prox", "max_passes": 5, "margin_tolerance": 1e-6, "eps": 1e-9}
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Door]:
-    with serving() as (door, _):
-        yield door
-
-
-@pytest.fixture
-def door(server: Door, monkeypatch: pytest.MonkeyPatch) -> Iterator[Door]:
-    monkeypatch.setattr(Dataset, "enable_cache", lambda self, budget: None)  # every pass reads all blocks
+@pytest.fixture(autouse=True)
+def unkept(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every pass reads all blocks."""
+    monkeypatch.setattr(Dataset, "enable_cache", lambda self, budget: None)
     monkeypatch.setenv("DFEAS_STORAGE_PATIENCE", "2")
-    server.reset()
-    yield server
-    server.reset()
 
 
 def dense(where: str, folder: Path) -> dict[str, Any]:
@@ -84,12 +76,15 @@ def at(turn: int, kind: str) -> Callable[[str, str], str]:
     return fault
 
 
-@pytest.mark.parametrize("kind", ["flip", "short"])
-@pytest.mark.parametrize("make", [dense, shards, sparse, masked, foreign])
+KINDS = [(dense, "flip"), (dense, "short"), (dense, "break"), (shards, "refuse"), (shards, "short")]
+KINDS += [(sparse, "flip"), (sparse, "short"), (masked, "flip"), (foreign, "flip"), (foreign, "short"), (foreign, "break")]
+
+
+@pytest.mark.parametrize(("make", "kind"), KINDS)
 def test_what_came_wrong_is_asked_for_once_more(
     make: Callable[[str, Path], dict[str, Any]], kind: str, door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(SparseWriter, "chunk_entries", 500)
+    monkeypatch.setattr(SparseWriter, "chunk_entries", 500)  # a block, of few requests, is asked for as a whole
     asked = make(f"s3://bucket/{make.__name__}-{kind}", tmp_path)
     calm = bits(dfeas.solve(**asked, **RUN))
     for turn in (1, 2, 3):

@@ -14,9 +14,8 @@ import pyarrow
 import pytest
 
 import dfeas
-from dfeas.data.open import open_source
-from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.readers import Buffers
+from tests.data.making import OBJECTS, opened
 
 COUNT = 200
 
@@ -34,25 +33,14 @@ def people() -> pandas.DataFrame:
     return pandas.DataFrame({**columns, "kind": np.where(age + rng.normal(size=COUNT) > 50, "good", "bad")})
 
 
-FRAMES: dict[str, Callable[[pandas.DataFrame], Any]] = {
-    "pandas": lambda frame: frame,
-    "nullable": lambda frame: frame.convert_dtypes(),
-    "arrow types": lambda frame: frame.convert_dtypes(dtype_backend="pyarrow"),
-    "categories": lambda frame: frame.astype({"kind": "category"}),
-    "polars": polars.from_pandas,
-    "polars categories": lambda frame: polars.from_pandas(frame).with_columns(polars.col("kind").cast(polars.Categorical)),
-    "arrow": pyarrow.Table.from_pandas,
-    "dask": lambda frame: dask.dataframe.from_pandas(frame, npartitions=3),
-}
-
-
-@pytest.mark.parametrize("kind", FRAMES)
-def test_a_frame_of_every_library_is_the_same_data(kind: str) -> None:
-    frame = people()
+@pytest.mark.parametrize("kind", [kind for kind in OBJECTS if kind not in ("numpy", "chunks")])
+def test_a_frame_of_every_library_is_the_same_data(kind: str, tmp_path: Path) -> None:
+    frame = people().rename(columns={"kind": "class"})
+    given = OBJECTS[kind][1](frame, tmp_path)
     expected = np.column_stack([frame[name].to_numpy(np.float64) for name in ("age", "income", "id", "owner")])
-    result = dfeas.solve(FRAMES[kind](frame), "kind", intercept=True)
-    assert result.fingerprint == dfeas.solve(expected, frame.kind.to_numpy(str), intercept=True).fingerprint
-    assert open_source(Source(DataSpec(FRAMES[kind](frame), "kind"))).features == ("age", "income", "id", "owner")
+    result = dfeas.solve(given, "class", intercept=True)
+    assert result.fingerprint == dfeas.solve(expected, frame["class"].to_numpy(str), intercept=True).fingerprint
+    assert opened(given, "class").features == ("age", "income", "id", "owner")
 
 
 def test_frames_without_labels_are_refused_unless_that_is_asked_by_name() -> None:
@@ -90,7 +78,7 @@ def test_what_cannot_be_used_is_named(change: Callable[[pandas.DataFrame], Any],
 
 def test_dummies_in_sparse_columns_stay_sparse() -> None:
     dummies = pandas.get_dummies(people().age, sparse=True)
-    dataset = open_source(Source(DataSpec(dummies, people().kind)))
+    dataset = opened(dummies, people().kind)
     assert dataset.entries is not None
     assert dataset.entries.count == COUNT
 
@@ -107,7 +95,7 @@ def test_a_column_that_is_called_by_a_number_has_the_labels(kind: str) -> None:
 def test_columns_of_any_name_are_found_by_it_where_types_are_mixed() -> None:
     frame = people().drop(columns="kind")
     for names in ([3, 2, 1, 0], pandas.MultiIndex.from_product([["a", "b"], [1, 2]])):
-        dataset = open_source(Source(DataSpec(frame.set_axis(names, axis=1), people().kind)))
+        dataset = opened(frame.set_axis(names, axis=1), people().kind)
         assert dataset.features == tuple(map(str, names))
         np.testing.assert_array_equal(dataset.points.read(0, Buffers()), frame.to_numpy(np.float64))
 
@@ -121,7 +109,7 @@ def test_categories_that_are_numbers_are_these_numbers(kind: str) -> None:
         "arrow": pyarrow.array(label),
         "dask": dask.dataframe.from_pandas(label, npartitions=2),
     }
-    assert open_source(Source(DataSpec(people()[["age", "income"]], given[kind]))).classes == ("9", "10")
+    assert opened(people()[["age", "income"]], given[kind]).classes == ("9", "10")
 
 
 def test_sparse_columns_beside_others_and_those_of_ones_are_filled() -> None:
@@ -129,9 +117,7 @@ def test_sparse_columns_beside_others_and_those_of_ones_are_filled() -> None:
     sparse = frame.astype({"owner": pandas.SparseDtype(float, 0.0)})
     ones = frame.astype(pandas.SparseDtype(float, 1.0))
     for each in (sparse, ones):
-        np.testing.assert_array_equal(
-            open_source(Source(DataSpec(each, people().kind))).points.read(0, Buffers()), frame.to_numpy()
-        )
+        np.testing.assert_array_equal(opened(each, people().kind).points.read(0, Buffers()), frame.to_numpy())
 
 
 @pytest.mark.parametrize("what", ["y", "mask", "weights"])
@@ -148,38 +134,6 @@ def test_rows_in_another_order_are_refused_wherever_they_stand_beside_points(wha
 
 def test_truth_values_that_are_objects_are_labels() -> None:
     frame = people().drop(columns="kind")
-    assert open_source(Source(DataSpec(frame, frame.owner.astype(object)))).classes == ("False", "True")
+    assert opened(frame, frame.owner.astype(object)).classes == ("False", "True")
     with pytest.raises(dfeas.BadInputError, match="label of point 3 is missing"):
-        open_source(Source(DataSpec(frame, np.where(np.arange(COUNT) == 3, None, frame.owner))))
-
-
-@pytest.mark.parametrize("verb", ["solve", "ingest", "mask"])
-def test_labels_of_pandas_beside_a_dask_frame_are_of_its_rows(verb: str, tmp_path: Path) -> None:
-    frame = people().select_dtypes("number")
-    lazy, label = dask.dataframe.from_pandas(frame, npartitions=3), frame["age"] > 50
-    rest = lazy[["income", "id"]]
-
-    def ask(given: Any) -> Any:
-        if verb == "ingest":
-            return dfeas.ingest(rest, tmp_path / "data", y=given).positive
-        if verb == "mask":
-            return dfeas.solve(rest, label, mask=given).verdict
-        return dfeas.solve(rest, given).verdict
-
-    turned = label[::-1]
-    with pytest.raises(dfeas.BadInputError, match=r"have other rows, or the same in another order: .*\.to_numpy\(\)"):
-        ask(turned)
-    assert not (tmp_path / "data").exists()
-    expected = {"solve": "infeasible", "ingest": int(label.sum()), "mask": "feasible"}  # the mask leaves one class
-    assert ask(label) == expected[verb]
-
-
-@pytest.mark.parametrize("shard", [None, 1000])
-def test_a_frame_of_dask_is_stored_as_the_same_frame_of_pandas(shard: int | None, tmp_path: Path) -> None:
-    frame = pandas.DataFrame({"a": np.arange(90.0), "b": np.arange(90.0) ** 2, "y": np.resize([1, -1, 1], 90)})
-    lazy = dask.dataframe.from_pandas(frame, npartitions=3)
-    shards: dict[str, Any] = {} if shard is None else {"shard": shard}
-    told: list[tuple[int, int]] = []
-    header = dfeas.ingest(lazy, tmp_path / "lazy", label_column="y", progress=lambda *done: told.append(done), **shards)
-    assert header == dfeas.ingest(frame, tmp_path / "here", label_column="y", **shards)
-    assert told[-1] == (90, 90)
+        opened(frame, np.where(np.arange(COUNT) == 3, None, frame.owner))

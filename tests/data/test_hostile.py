@@ -23,6 +23,7 @@ from dfeas.data.generate.points import Instance, generate
 from dfeas.data.storage.files import Number, conform, parse_json
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.run.checkpoint.codec import load
+from tests.typed import dfeas as typed
 
 X = np.random.default_rng(3).standard_normal((40, 3))
 Y = np.arange(40) % 2
@@ -32,14 +33,12 @@ HEADER = "{'descr':'<f8','fortran_order':False,'shape':%s}"
 
 
 @pytest.fixture
-def dfeas(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Any]:
+def dfeas(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., tuple[int, str, str]]:
     monkeypatch.chdir(tmp_path)
 
     def run(*words: Any) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["dfeas", *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return (int(ended.value.code or 0), *capsys.readouterr())
+        done = typed(*words)
+        return done.returncode, done.stdout, done.stderr
 
     return run
 
@@ -50,80 +49,55 @@ def npy(shape: str) -> bytes:
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head
 
 
-def hdf5(change: Callable[[Any], None], *words: str, name: str = "a.h5") -> Callable[[], Words]:
+def hdf5(*words: str, name: str = "a.h5", **members: Any) -> Callable[[], Words]:
+    """Of members that are values, links, or functions that make them in the file."""
+
     def make() -> Words:
         with h5py.File("other.h5", "w") as other:
             other["X"], other["y"] = X, Y
         with h5py.File(name, "w") as file:
-            change(file)
+            for each, value in members.items():
+                if callable(value):
+                    value(file, each)
+                else:
+                    file[each] = value
         return "ingest", name, "out", *words
 
     return make
 
 
-def external(file: Any) -> None:
-    file.create_dataset("X", shape=(100, 4), dtype="u1", external=[("/etc/passwd", 0, 400)])
-    file["y"] = np.arange(100) % 2
+OTHER = h5py.ExternalLink("other.h5", "/")
 
 
-def external_labels(file: Any) -> None:
-    file["X"] = X
-    file.create_dataset("y", shape=(40,), dtype="u1", external=[("/etc/passwd", 0, 40)])
+def outside(*shape: int) -> Callable[[Any, str], Any]:
+    size = int(np.prod(shape))
+    return lambda file, name: file.create_dataset(name, shape=shape, dtype="u1", external=[("/etc/passwd", 0, size)])
 
 
-def linked(file: Any) -> None:
-    file["X"], file["y"] = h5py.ExternalLink("other.h5", "/X"), Y
-
-
-def linked_group(file: Any) -> None:
-    file["g"] = h5py.ExternalLink("other.h5", "/")
-    file["y"] = Y
-
-
-def behind_a_soft_link(file: Any) -> None:
-    file["X"], file["g"], file["y"] = h5py.SoftLink("/g/X"), h5py.ExternalLink("other.h5", "/"), Y
-
-
-def virtual(file: Any) -> None:
+def virtual(file: Any, name: str) -> None:
     layout = h5py.VirtualLayout((40, 3), "f8")
     layout[:] = h5py.VirtualSource("other.h5", "X", (40, 3))
-    file.create_virtual_dataset("X", layout)
-    file["y"] = Y
+    file.create_virtual_dataset(name, layout)
 
 
-def looped(file: Any) -> None:
-    file["X"], file["Z"], file["y"] = h5py.SoftLink("/Z"), h5py.SoftLink("/X"), Y
+def never_written(file: Any, name: str) -> None:
+    file.create_dataset(name, (10**15, 3), "f8", chunks=(1000, 3))
 
 
-def never_written(file: Any) -> None:
-    file.create_dataset("X", (10**15, 3), "f8", chunks=(1000, 3))
-    file["y"] = Y
+def csr(width: int, data: Callable[[Any, str], Any] | None = None) -> Callable[[Any, str], None]:
+    def make(file: Any, name: str) -> None:
+        group = file.create_group(name)
+        group.attrs["encoding-type"], group.attrs["shape"] = "csr_matrix", (40, width)
+        group["indptr"], group["indices"] = np.arange(41), np.zeros(40, int)
+        (data or (lambda group, name: group.create_dataset(name, data=np.ones(40))))(group, "data")
+
+    return make
 
 
-def sparse_elsewhere(file: Any) -> None:
-    group = file.create_group("X")
-    group.attrs["encoding-type"], group.attrs["shape"] = "csr_matrix", (40, 3)
-    group["indptr"], group["indices"] = np.arange(41), np.zeros(40, int)
-    group.create_dataset("data", shape=(40,), dtype="u1", external=[("/etc/passwd", 0, 40)])
-    file["y"] = Y
-
-
-def categories_elsewhere(file: Any) -> None:
-    file["X"] = X
-    obs = file.create_group("obs").create_group("kind")
-    obs.attrs["encoding-type"] = "categorical"
-    obs["codes"], obs["categories"] = Y, h5py.ExternalLink("other.h5", "/y")
-
-
-def obs_elsewhere(file: Any) -> None:
-    file["X"], file["obs"] = X, h5py.ExternalLink("other.h5", "/")
-
-
-def too_wide_sparse(file: Any) -> None:
-    group = file.create_group("X")
-    group.attrs["encoding-type"], group.attrs["shape"] = "csr_matrix", (40, 10**18)
-    group["indptr"], group["indices"], group["data"] = np.arange(41), np.zeros(40, int), np.ones(40)
-    file["y"] = Y
+def categories(file: Any, name: str) -> None:
+    kind = file.create_group(name).create_group("kind")
+    kind.attrs["encoding-type"] = "categorical"
+    kind["codes"], kind["categories"] = Y, h5py.ExternalLink("other.h5", "/y")
 
 
 def labels_file(content: bytes) -> Callable[[], Words]:
@@ -235,18 +209,18 @@ ENDLESS = gzip.compress(b"1" * (70 << 20), 1)
 PIPES = "a.npy", "a.csv", "a.npz", "a.h5", "a.svm", "a.pq"
 ROWS: dict[str, tuple[Callable[[], Words], int, str]] = {
     # HDF5 that leads out of the file
-    "external storage": (hdf5(external), 4, "a.h5:X: external storage, whose entries are in other files"),
-    "external labels": (hdf5(external_labels), 4, "a.h5:y: external storage"),
-    "an external link": (hdf5(linked), 4, "X is an external link to other.h5"),
-    "an external link on the way": (hdf5(linked_group, "--points", "g/X"), 4, "g is an external link to other.h5"),
-    "an external link behind a soft one": (hdf5(behind_a_soft_link), 4, "g is an external link"),
-    "a virtual dataset": (hdf5(virtual), 4, "a.h5:X: a virtual dataset"),
-    "external entries of CSR": (hdf5(sparse_elsewhere), 4, "a.h5:X:data: external storage"),
-    "categories": (hdf5(categories_elsewhere, "--label-column", "kind", name="a.h5ad"), 4, "categories is an external link"),
-    "obs": (hdf5(obs_elsewhere, "--label-column", "y", name="a.h5ad"), 4, "obs is an external link"),
-    "a loop of soft links": (hdf5(looped), 4, "a loop"),
-    "chunks never written": (hdf5(never_written), 5, "chunks were never written"),
-    "features of CSR": (hdf5(too_wide_sparse), 4, "1000000000000000000 features, at most 100000000"),
+    "external storage": (hdf5(X=outside(40, 4), y=Y), 4, "a.h5:X: external storage, whose entries are in other files"),
+    "external labels": (hdf5(X=X, y=outside(40)), 4, "a.h5:y: external storage"),
+    "an external link": (hdf5(X=h5py.ExternalLink("other.h5", "/X"), y=Y), 4, "X is an external link to other.h5"),
+    "an external link on the way": (hdf5("--points", "g/X", g=OTHER, y=Y), 4, "g is an external link to other.h5"),
+    "an external link behind a soft one": (hdf5(X=h5py.SoftLink("/g/X"), g=OTHER, y=Y), 4, "g is an external link"),
+    "a virtual dataset": (hdf5(X=virtual, y=Y), 4, "a.h5:X: a virtual dataset"),
+    "external entries of CSR": (hdf5(X=csr(3, outside(40)), y=Y), 4, "a.h5:X:data: external storage"),
+    "categories": (hdf5("--label-column", "kind", name="a.h5ad", X=X, obs=categories), 4, "categories is an external link"),
+    "obs": (hdf5("--label-column", "y", name="a.h5ad", X=X, obs=OTHER), 4, "obs is an external link"),
+    "a loop of soft links": (hdf5(X=h5py.SoftLink("/Z"), Z=h5py.SoftLink("/X"), y=Y), 4, "a loop"),
+    "chunks never written": (hdf5(X=never_written, y=Y), 5, "chunks were never written"),
+    "features of CSR": (hdf5(X=csr(10**18), y=Y), 4, "1000000000000000000 features, at most 100000000"),
     # sizes that are declared
     **{
         f"labels of {shape}": (labels_file(npy(shape)), 5, "l.npy: ")

@@ -5,26 +5,20 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 import obstore
-import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
 import pytest
 import zarr
 
 import dfeas
 from dfeas import ingest
-from dfeas.cli.main import main
 from dfeas.data.cache import Kept
-from dfeas.data.dataset import Dataset
 from dfeas.data.generate.points import Instance, SparseInstance, generate
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
@@ -35,26 +29,16 @@ from dfeas.data.storage.places import zarr_store
 from dfeas.data.storage.readers import Buffers, Cost
 from dfeas.data.storage.sparse_readers import pieces
 from dfeas.data.writers.dataset import DatasetWriter, output_place
-from dfeas.data.writers.sparse import SparseWriter
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError, CorruptDataError, StorageAwayError, UsageError
 from tests.bits import iterates
+from tests.data.making import flip, opened, read_bytes, source
 from tests.data.s3 import SECRET, Door, lead
 from tests.typed import dfeas as typed
 
 URL = "s3://bucket"
 METHODS = ("mirror-prox-one-pass",)
-
-
-@pytest.fixture
-def door(server: tuple[Door, dict[str, str]], monkeypatch: pytest.MonkeyPatch) -> Iterator[Door]:
-    monkeypatch.setattr(object_store, "RETRIES", 2)
-    monkeypatch.setenv("DFEAS_STORAGE_PATIENCE", "0.5")
-    object_store.store_of.cache_clear()
-    server[0].reset()
-    yield server[0]
-    server[0].reset()
 
 
 @pytest.fixture
@@ -66,113 +50,55 @@ def data(door: Door, request: pytest.FixtureRequest) -> str:
     return where
 
 
-def read_all(dataset: Dataset) -> tuple[bytes, Cost]:
-    cost = Cost()
-    blocks = dataset.read_blocks(range(dataset.blocks), cost, keep=True)
-    return b"".join(b.points.tobytes() + b.label.tobytes() + b.norm.tobytes() for b in blocks), cost
-
-
-def damage(where: str, name: str = "X/c.3.0", byte: int = 40) -> Callable[[], None]:
-    """Change a bit in an object; returns what puts it back."""
-    path = ObjectPath.of(f"{where}/{name}")
-    intact = path.read_bytes()
-    path.write_bytes(intact[:byte] + bytes([intact[byte] ^ 1]) + intact[byte + 1 :])
-    return lambda: path.write_bytes(intact)
-
-
 def test_the_same_bits_as_from_disk_on_threads_and_workers(
     data: str, dataset: Callable[..., Any], door: Door, server: Any, client: Any
 ) -> None:
     path, header = dataset("planted", 5, 700, margin=0.1, block_rows=100)
-    there = open_source(Source(DataSpec(data)))
+    there = opened(data)
     assert there.header == header
-    assert read_all(there)[0] == read_all(open_source(Source(DataSpec(path))))[0]
-    found = {"disk": iterates(LocalEngine(open_source(Source(DataSpec(path))), 2), METHODS)}
-    found["objects"] = iterates(LocalEngine(open_source(Source(DataSpec(data))), 3), METHODS)
+    assert read_bytes(there)[0] == read_bytes(opened(path))[0]
+    found = {"disk": iterates(LocalEngine(opened(path), 2), METHODS)}
+    found["objects"] = iterates(LocalEngine(opened(data), 3), METHODS)
     lead(client, server[1])
     door.reset()
-    engine = DaskEngine(client, Source(DataSpec(data), cache_bytes=10_000), open_source(Source(DataSpec(data))))
+    engine = DaskEngine(client, Source(DataSpec(data), cache_bytes=10_000), opened(data))
     found["workers"] = iterates(engine, METHODS)
     engine.close()
     assert len(set(found.values())) == 1, found
     assert door.count("GET", "/X/c.") > 7
 
 
-def test_sparse_points_in_shards_are_read_by_ranges(door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SparseWriter, "chunk_entries", 500)
+@pytest.mark.usefixtures("small")
+def test_sparse_points_in_shards_are_read_by_ranges(door: Door, tmp_path: Path) -> None:
     X, y = SparseInstance("one-flip", 30, 700, 0.1, 0.001).block(0)
     for where in (f"{URL}/sparse-shards/data", str(tmp_path / "sparse")):
         ingest(X, where, y=y, block_rows=100, shard=10**8)
     door.reset()
-    there, here = (open_source(Source(DataSpec(where))) for where in (f"{URL}/sparse-shards/data", str(tmp_path / "sparse")))
+    there, here = (opened(where) for where in (f"{URL}/sparse-shards/data", str(tmp_path / "sparse")))
     for first, second in zip(*(each.read_blocks(range(7), Cost()) for each in (there, here)), strict=True):
         assert (first.points != second.points).nnz == 0
     assert there.entries is not None
-    chunks = sum(len(list(pieces(500, *span))) for span in pairwise(there.entries.offsets.tolist()))
+    chunks = sum(len(list(pieces(100, *span))) for span in pairwise(there.entries.offsets.tolist()))
     assert door.count("GET", "/X/data/c.0") == 1 + chunks == door.count("GET", "/X/indices/c.0")
     assert dfeas.solve(f"{URL}/sparse-shards/data").verdict == "infeasible"
     path = ObjectPath.of(f"{URL}/sparse-shards/data/X/indices/c.0")
     path.write_bytes(path.read_bytes()[:-5])
     with pytest.raises(CorruptDataError, match="index of the shard is damaged"):
-        open_source(Source(DataSpec(f"{URL}/sparse-shards/data"))).read(3, Buffers(), Cost())
-
-
-def test_sparse_points_are_those_of_a_folder(data: str, door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SparseWriter, "chunk_entries", 500)
-    texts = SparseInstance("one-flip", 30, 700, 0.1, 0.001)
-    X, y = texts.block(0)
-    for where in (f"{data}-sparse", str(tmp_path / "sparse")):
-        header = ingest(X, where, y=y, block_rows=100)
-        assert header.entries == X.nnz > 1000
-    there, here = (open_source(Source(DataSpec(where))) for where in (f"{data}-sparse", str(tmp_path / "sparse")))
-    assert there.header == here.header
-    for first, second in zip(*(each.read_blocks(range(7), Cost()) for each in (there, here)), strict=True):
-        assert (first.points != second.points).nnz == 0
-    solved = dfeas.solve(f"{data}-sparse", out=tmp_path / "run")
-    assert (solved.verdict, solved.proof) == ("infeasible", "exact")
-    assert dfeas.verify_run(tmp_path / "run", follow=True).verdict == "infeasible"
-    assert there.entries is not None
-    place = int(np.searchsorted(there.entries.offsets, 510, side="right")) - 1  # the block whose entry is damaged
-    for name, byte in (("X/data/c.1", 40), ("X/indices/c.1", 40), ("X/indptr/c.0", place * (100 * 8 + 4) + 40)):
-        path = ObjectPath.of(f"{data}-sparse/{name}")
-        restore, intact = damage(f"{data}-sparse", name, byte), path.read_bytes()
-        with pytest.raises(CorruptDataError, match=r"damaged|out of range"):
-            open_source(Source(DataSpec(f"{data}-sparse"))).read(place, Buffers(), Cost())
-        for content, words in ((intact[:-9], "has .* bytes, expected|index of the shard is damaged"), (None, "is missing")):
-            path.unlink() if content is None else path.write_bytes(content)
-            with pytest.raises(CorruptDataError, match=words):
-                open_source(Source(DataSpec(f"{data}-sparse"))).read(place, Buffers(), Cost())
-        restore()
-    assert generate(texts, f"{data}-texts") == generate(texts, tmp_path / "texts")
+        opened(f"{URL}/sparse-shards/data").read(3, Buffers(), Cost())
 
 
 def test_many_requests_are_under_way_while_blocks_are_read(data: str, door: Door) -> None:
-    opened = open_source(Source(DataSpec(data)))
+    held = opened(data)
     door.reset()
     door.delay = 0.03
-    read_all(opened)
+    read_bytes(held)
     assert door.count("GET", "/X/c.") == 7  # each once
     assert door.count("GET", "/label/c.") == door.count("GET", "/norm/c.") == 1
     assert 6 <= door.most_busy <= 32
     door.reset()
-    read_all(opened)
+    read_bytes(held)
     assert door.count("GET", "/X/c.") == 7
     assert door.count("GET", "/label/c.") == 0  # labels and norms are kept
-
-
-def test_passing_faults_are_borne(data: str, door: Door) -> None:
-    whole = read_all(open_source(Source(DataSpec(data))))[0]
-    seen: dict[str, int] = {}
-
-    def fault(method: str, path: str) -> str:
-        seen[path] = seen.get(path, 0) + 1
-        return ("refuse" if "c.3" in path else "break") if "/X/c." in path and seen[path] == 1 else ""
-
-    opened = open_source(Source(DataSpec(data)))
-    door.reset()
-    door.fault = fault
-    assert read_all(opened)[0] == whole
-    assert door.count("GET", "/X/c.") >= 14
 
 
 def test_lasting_faults_are_said(data: str, door: Door) -> None:
@@ -184,57 +110,37 @@ def test_lasting_faults_are_said(data: str, door: Door) -> None:
         door.fault = lambda method, path, part=part, kind=kind: kind if part in path else ""
         for spec in (DataSpec(data), DataSpec(f"{data}/X", f"{data}/label")):  # its own chunks, and as an array of zarr
             with pytest.raises(error, match=words) as caught:
-                read_all(open_source(Source(spec)))
+                read_bytes(open_source(Source(spec)))
             assert "\n" not in str(caught.value)
             assert len(str(caught.value)) < 300
 
 
-def test_a_block_that_changes_between_passes_is_noticed(data: str, door: Door) -> None:
-    for spec in (DataSpec(data), DataSpec(f"{data}/X", f"{data}/label")):
-        opened = open_source(Source(spec))
-        whole = read_all(opened)[0]
-        restore = damage(data)
-        for _ in range(2):
-            with pytest.raises(CorruptDataError, match=r"(chunk 3 of X is damaged|X: block 0 .*checksum)"):
-                read_all(opened)
-        restore()
-        assert read_all(opened)[0] == whole
-
-
 def test_a_kept_block_stays_what_it_was_and_nobody_looks_at_its_object(data: str, door: Door) -> None:
-    opened = open_source(Source(DataSpec(data)))
-    opened.kept = Kept(1 << 20)
-    whole = read_all(opened)[0]
-    damage(data)
+    held = opened(data)
+    held.kept = Kept(1 << 20)
+    whole = read_bytes(held)[0]
+    flip(ObjectPath.of(f"{data}/X/c.3.0"), 40)
     ObjectPath.of(f"{data}/X/c.5.0").unlink()
     door.reset()
-    assert read_all(opened)[0] == whole
+    assert read_bytes(held)[0] == whole
     assert not door.requests
     for index, words in ((3, "chunk 3 of X is damaged"), (5, "chunk 5 of X is missing")):
         with pytest.raises(CorruptDataError, match=words):
-            opened.without_cache().read(index, Buffers(), Cost())
-
-
-def test_data_is_read_where_nothing_may_be_listed(data: str, door: Door) -> None:
-    expected = [read_all(open_source(Source(DataSpec(where))))[0] for where in (data, f"{data}/X")]
-    door.fault = lambda method, path: "deny" if method == "GET" and path.rstrip("/") == "/bucket" else ""
-    door.requests.clear()
-    assert [read_all(open_source(Source(DataSpec(where))))[0] for where in (data, f"{data}/X")] == expected
-    assert not any(path.rstrip("/") == "/bucket" for _, path in door.requests)
+            held.without_cache().read(index, Buffers(), Cost())
 
 
 def test_a_missing_chunk_of_a_users_array_is_not_zero(data: str) -> None:
     ObjectPath.of(f"{data}/X/c.5.0").unlink()
-    opened = open_source(Source(DataSpec(f"{data}/X")))
+    held = opened(f"{data}/X")
     with pytest.raises(CorruptDataError, match=r"X/c\.5\.0: the chunk is missing"):
-        read_all(opened)
+        read_bytes(held)
 
 
 def test_a_cache_on_disk_is_used_by_later_runs_and_never_believed(data: str, door: Door, tmp_path: Path) -> None:
     source = Source(DataSpec(data), cache_dir=str(tmp_path / "kept"))
-    whole = read_all(open_source(source))[0]
+    whole = read_bytes(open_source(source))[0]
     door.reset()
-    assert read_all(open_source(source))[0] == whole
+    assert read_bytes(open_source(source))[0] == whole
     assert door.count("GET", "/c.") == door.count("GET", "checksum/c.")
     kept = sorted(path for path in (tmp_path / "kept").rglob("*") if path.is_file())
     assert len(kept) == 7 + 2
@@ -244,17 +150,17 @@ def test_a_cache_on_disk_is_used_by_later_runs_and_never_believed(data: str, doo
     kept[3].unlink()
     door.reset()
     with ThreadPoolExecutor(6) as pool:
-        assert set(pool.map(lambda _: read_all(open_source(source))[0], range(3))) == {whole}
+        assert set(pool.map(lambda _: read_bytes(open_source(source))[0], range(3))) == {whole}
     assert door.count("GET", "/c.") > 0
     door.reset()
-    assert read_all(open_source(source))[0] == whole
+    assert read_bytes(open_source(source))[0] == whole
     assert door.count("GET", "/X/c.") == 0
-    damage(data)
-    assert read_all(open_source(source))[0] == whole  # what is kept is known by its checksums
+    flip(ObjectPath.of(f"{data}/X/c.3.0"), 40)
+    assert read_bytes(open_source(source))[0] == whole  # what is kept is known by its checksums
     generate(Instance("planted", 5, 700, 0.2, block_rows=100), f"{data}-other")
     for each in list(ObjectPath.of(f"{data}-other").rglob("*")):
         ObjectPath.of(str(each).replace("data-other", "data")).write_bytes(each.read_bytes())
-    assert read_all(open_source(source))[0] == read_all(open_source(Source(DataSpec(f"{data}-other"))))[0] != whole
+    assert read_bytes(open_source(source))[0] == read_bytes(opened(f"{data}-other"))[0] != whole
 
 
 SHARD = 3 * (100 * 5 * 4 + 4)
@@ -270,33 +176,19 @@ def sharded(door: Door, name: str) -> str:
 
 def test_a_shard_takes_a_request_for_its_index_and_one_for_each_block(data: str, door: Door, tmp_path: Path) -> None:
     where = sharded(door, "shards")
-    dataset = open_source(Source(DataSpec(where)))
+    dataset = opened(where)
     door.reset()
-    assert read_all(dataset)[0] == read_all(open_source(Source(DataSpec(data))))[0]
+    assert read_bytes(dataset)[0] == read_bytes(opened(data))[0]
     assert door.count("GET", "/shards/data/X/c.") == 7 + 3
     for _ in range(2):
         door.reset()
-        read_all(dataset)
+        read_bytes(dataset)
         assert door.count("GET", "/shards/data/X/c.") == 7
     source = Source(DataSpec(where), cache_dir=str(tmp_path / "kept"))
-    whole = read_all(open_source(source))[0]
+    whole = read_bytes(open_source(source))[0]
     door.reset()
-    assert read_all(open_source(source))[0] == whole
+    assert read_bytes(open_source(source))[0] == whole
     assert door.count("GET", "/X/c.") == 3
-
-
-def test_a_shard_that_changes_between_passes_is_noticed(door: Door) -> None:
-    where = sharded(door, "changing")
-    dataset = open_source(Source(DataSpec(where)))
-    whole = read_all(dataset)[0]
-    put_back = damage(where, "X/c.1.0")  # its blocks lie in the order in which they came
-    with pytest.raises(CorruptDataError, match=r"chunk [345] of X is damaged"):
-        read_all(dataset)
-    put_back()
-    assert read_all(dataset)[0] == whole
-    ObjectPath.of(f"{where}/X/c.2.0").unlink()
-    with pytest.raises(CorruptDataError, match=r"c\.2\.0: the shard with chunk 6 of X is missing"):
-        read_all(dataset)
 
 
 def test_a_shard_is_uploaded_in_parts_and_is_no_object_before(door: Door, tmp_path: Path) -> None:
@@ -317,26 +209,12 @@ def test_a_shard_is_uploaded_in_parts_and_is_no_object_before(door: Door, tmp_pa
     assert not list(ObjectPath.of(f"{URL}/parts/cut").objects())
 
 
-def test_users_shards_are_looked_through_when_they_are_opened(door: Door) -> None:
-    X = np.random.default_rng(0).standard_normal((4000, 100))
-    zarr.create_array(
-        zarr_store(ObjectPath.of(f"{URL}/users/x"), read_only=False), data=X, chunks=(500, 100), shards=(1000, 100)
-    )
-    dataset = open_source(Source(DataSpec(f"{URL}/users/x")))
-    assert np.array_equal(np.concatenate([b.points for b in dataset.read_blocks(range(dataset.blocks), Cost())]), X)
-    where = ObjectPath.of(f"{URL}/users/x/c/2/0")
-    content = where.read_bytes()
-    where.write_bytes(content[:-3])
-    with pytest.raises(CorruptDataError, match="c/2/0: the index of the shard is damaged"):
-        open_source(Source(DataSpec(f"{URL}/users/x")))
-
-
 def test_a_full_disk_keeps_nothing_and_is_no_error(
     data: str, door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(KeptBlocks, "free_share", 2.0)
     source = Source(DataSpec(data), cache_dir=str(tmp_path / "kept"))
-    assert read_all(open_source(source))[0] == read_all(open_source(Source(DataSpec(data))))[0]
+    assert read_bytes(open_source(source))[0] == read_bytes(opened(data))[0]
     assert not any((tmp_path / "kept").rglob("*"))
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match=r"cache_dir .*file: cannot be written"):
@@ -355,53 +233,27 @@ def test_a_users_arrays_are_read_as_they_are(door: Door) -> None:
         np.save(given, labels)
         ObjectPath.of(f"{URL}/foreign/{name}.npy").write_bytes(given.getvalue())
         source = Source(DataSpec(f"{URL}/foreign/{name}", f"{URL}/foreign/{name}.npy"))
-        opened = open_source(source)
-        assert read_all(opened)[0] == read_all(open_source(Source(DataSpec(X, labels))))[0] or opened.block_rows != 500
-        assert opened.points.distant
+        held = open_source(source)
+        assert read_bytes(held)[0] == read_bytes(opened(X, labels))[0] or held.block_rows != 500
+        assert held.points.distant
         assert dfeas.solve(source.spec.where, source.spec.labels).verdict == dfeas.solve(X, labels).verdict
         array[77] = 0.5
         with pytest.raises(CorruptDataError, match="has changed during the run"):
-            read_all(opened)
+            read_bytes(held)
 
 
-def write_sources(folder: Path) -> dict[str, dict[str, Any]]:
-    """The same points in every format; file -> options of ingest."""
-    rng = np.random.default_rng(1)
-    X, y = np.round(rng.standard_normal((500, 4)), 3), np.arange(500) % 2
-    np.save(folder / "a.npy", X)
-    np.save(folder / "y.npy", y)
-    np.savez(folder / "a.npz", X=X, y=y)
-    with h5py.File(folder / "a.h5", "w") as made:
-        made["X"], made["y"] = X, y
-    table = pa.table([*X.T, y], names=["a", "b", "c", "d", "y"])
-    pyarrow.parquet.write_table(table, folder / "a.parquet", row_group_size=200)
-    (folder / "p").mkdir()
-    pyarrow.parquet.write_table(table[:200], folder / "p" / "1.parquet")
-    pyarrow.parquet.write_table(table[200:], folder / "p" / "2.parquet")
-    pa.csv.write_csv(table, folder / "a.csv")
-    lines = [f"{b} " + " ".join(f"{j + 1}:{v!r}" for j, v in enumerate(row)) for row, b in zip(X.tolist(), y, strict=True)]
-    (folder / "a.svm").write_text("\n".join(lines) + "\n")
-    array = zarr.create_array(folder / "z", shape=X.shape, dtype="f8", chunks=(300, 4))
-    array[:] = X
-    column = {"label_column": "y"}
-    plain = {"a.npz": {}, "a.h5": {}, "a.svm": {}, "a.parquet": column, "p": column, "a.csv": column}
-    return {**plain, "a.npy": {"y": "y.npy"}, "z": {"y": "y.npy"}}
-
-
-def test_every_format_is_ingested_from_and_to_an_object_store(
-    door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(object_path, "PART_BYTES", 9_000)
-    sources = write_sources(tmp_path)
-    for path in tmp_path.rglob("*"):
-        if path.is_file():
-            ObjectPath.of(f"{URL}/src/{path.relative_to(tmp_path)}").write_bytes(path.read_bytes())
-    expected = ingest(tmp_path / "a.npz", tmp_path / "out").fingerprint
-    for name, options in sources.items():
-        given = {**options, **({"y": f"{URL}/src/y.npy"} if "y" in options else {})}
-        found = ingest(f"{URL}/src/{name}", f"{URL}/ingested/{name}", **given)
-        assert found.fingerprint == expected, name
-    assert dfeas.solve(f"{URL}/ingested/a.csv").fingerprint == expected
+@pytest.mark.usefixtures("door", "small")
+def test_every_format_is_ingested_from_and_to_an_object_store(tmp_path: Path) -> None:
+    for name in ("plain.npy", "plain.npz", "attribute.h5", "plain.svm", "plain.parquet", "folder", "plain.csv", "zarr3"):
+        (tmp_path / name).mkdir()
+        given, options, _ = source(name, tmp_path / name)
+        for path in (tmp_path / name).rglob("*"):
+            if path.is_file():
+                ObjectPath.of(f"{URL}/src/{path.relative_to(tmp_path)}").write_bytes(path.read_bytes())
+        there = {**options, **({"y": f"{URL}/src/{name}/y.npy"} if "y" in options else {})}
+        found = ingest(f"{URL}/src/{given.relative_to(tmp_path)}", f"{URL}/ingested/{name}", **there)
+        assert found == ingest(given, tmp_path / f"{name}.data", **options), name
+    assert dfeas.solve(f"{URL}/ingested/plain.csv", max_passes=1).fingerprint == found.fingerprint
 
 
 @pytest.mark.parametrize("part", [64, 1000])
@@ -461,9 +313,9 @@ def test_what_a_writer_left_that_was_killed_is_removed(door: Door) -> None:
     assert subprocess.run([sys.executable, "-c", KILLED, where], check=False).returncode == -signal.SIGKILL
     ObjectPath.of(f"{where}/X/of-the-dead").write_bytes(b"")
     with pytest.raises(CorruptDataError, match="incomplete dataset"):
-        open_source(Source(DataSpec(where)))
+        opened(where)
     header = generate(instance, where)
-    assert open_source(Source(DataSpec(where))).header == header
+    assert opened(where).header == header
     assert not any(found["path"].endswith(("of-the-dead", "dfeas.lock")) for found in ObjectPath.of(where).objects())
     with pytest.raises(UsageError, match="exists already"):
         generate(instance, where)
@@ -510,67 +362,27 @@ def test_nobody_takes_over_what_is_still_being_removed(door: Door, monkeypatch: 
 
 
 def test_a_refused_source_leaves_nothing(door: Door, tmp_path: Path) -> None:
-    X = np.ones((3000, 4))
-    X[2500, 1] = np.nan
-    np.savez(tmp_path / "a.npz", X=X, y=np.arange(3000) % 2)
-    with pytest.raises(BadInputError, match="point 2500 feature 1"):
+    X = np.ones((700, 4))
+    X[550, 1] = np.nan
+    np.savez(tmp_path / "a.npz", X=X, y=np.arange(700) % 2)
+    with pytest.raises(BadInputError, match="point 550 feature 1"):
         ingest(tmp_path / "a.npz", f"{URL}/refused", block_rows=100)
     assert not ObjectPath.of(f"{URL}/refused").exists()
     door.fault = lambda method, path: "refuse" if method == "PUT" and "/X/c.3" in path else ""
-    np.savez(tmp_path / "a.npz", X=np.ones((3000, 4)), y=np.arange(3000) % 2)
+    np.savez(tmp_path / "a.npz", X=np.ones((700, 4)), y=np.arange(700) % 2)
     with pytest.raises(StorageAwayError, match="does not answer"):
         ingest(tmp_path / "a.npz", f"{URL}/refused", block_rows=100)
     assert not ObjectPath.of(f"{URL}/refused").exists()
 
 
-def test_classes_other_labels_and_picked_points(data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(2)
-    label = np.arange(900) % 3
-    X = (4 * np.eye(3, 5)[label] + rng.uniform(-1, 1, (900, 5))).astype(np.float32)
-    for name, rows in (("a", slice(0, 600)), ("b", slice(600, 900))):
-        np.savez(tmp_path / f"{name}.npz", X=X[rows], y=label[rows])
-        ingest(tmp_path / f"{name}.npz", tmp_path / name, block_rows=100)
-        ingest(tmp_path / f"{name}.npz", f"{data}-{name}", block_rows=100)
-    (tmp_path / "a.svm").write_text("".join(f"{b} 1:{x[0]:.9g} 5:{x[4]:.9g}\n" for x, b in zip(X, label, strict=True)))
-    codes = ingest(tmp_path / "a.svm", f"{data}-codes", sparse=False, block_rows=100)
-    assert codes == ingest(tmp_path / "a.svm", tmp_path / "codes", sparse=False, block_rows=100)
-    assert not any("/code/" in each["path"] for each in ObjectPath.of(f"{data}-codes").objects())
-    np.save(tmp_path / "mask.npy", np.arange(900) % 7 != 2)
-    more: dict[str, Any] = {"mask": tmp_path / "mask.npy", "intercept": True}
-    here = dfeas.one_vs_rest([tmp_path / "a", tmp_path / "b"], **more)
-    kept = tmp_path / "kept"
-    monkeypatch.setenv("DFEAS_CACHE_DIR", str(kept))
-    there = dfeas.one_vs_rest([f"{data}-a", f"{data}-b"], out=tmp_path / "run", **more)
-    assert there.fingerprint == here.fingerprint
-    assert [r.margin_lower for r in there.results.values()] == [r.margin_lower for r in here.results.values()]
-    assert all(dfeas.verify_run(tmp_path / "run", follow=True).classes.values())
-    monkeypatch.delenv("DFEAS_CACHE_DIR")
-    assert sum(path.is_file() for path in kept.rglob("*")) == 9 + 4  # points of 9 blocks, labels and norms of two datasets
-    given = io.BytesIO()
-    np.save(given, label[:600] == 2)
-    (tmp_path / "y.npy").write_bytes(given.getvalue())
-    ObjectPath.of(f"{data}-y.npy").write_bytes(given.getvalue())
-    other = dfeas.solve(f"{data}-a", f"{data}-y.npy", intercept=True, out=tmp_path / "other")
-    assert other.fingerprint == dfeas.solve(tmp_path / "a", tmp_path / "y.npy", intercept=True).fingerprint
-    assert dfeas.verify_run(tmp_path / "other", follow=True).verdict == other.verdict
+def command(*words: Any) -> tuple[int, str, str]:
+    done = typed(*words)
+    return done.returncode, done.stdout, done.stderr
 
 
-def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: Any) -> tuple[int, str, str]:
-    monkeypatch.setattr(sys, "argv", ["dfeas", *map(str, words)])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    out, err = capsys.readouterr()
-    return int(ended.value.code or 0), out, err
-
-
-def test_the_command_line_takes_urls(
-    data: str, door: Door, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_line_takes_urls(data: str, door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DFEAS_CACHE_DIR", "kept")
-
-    def dfeas(*words: Any) -> tuple[int, str, str]:
-        return command(capsys, monkeypatch, *words)
 
     written = ""
     for words in (
@@ -585,11 +397,11 @@ def test_the_command_line_takes_urls(
         ("race", f"{data}-2", "--out", "race", "--methods", "mirror-prox,von-neumann", "--eps", 0.2),
         ("solve", data, "--out", "short", "--method", "perceptron", "--max-passes", 1, "--eps", 1e-6),
     ):
-        code, out, err = dfeas(*words)
+        code, out, err = command(*words)
         assert code == (3 if "short" in words else 0), (words, err)
         written += out + err
     assert "resume" in err
-    assert dfeas("resume", "short", "--max-passes", 500)[0] == 0
+    assert command("resume", "short", "--max-passes", 500)[0] == 0
     for path in tmp_path.rglob("*.json*"):
         written += path.read_text()
     assert data in written
@@ -615,10 +427,10 @@ def test_the_command_line_takes_urls(
     ],
 )
 def test_places_that_do_not_serve_are_one_line(
-    words: list[str], code: int, said: str, door: Door, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any
+    words: list[str], code: int, said: str, door: Door, tmp_path: Path, monkeypatch: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    found, out, err = command(capsys, monkeypatch, *words)
+    found, out, err = command(*words)
     assert (found, out) == (code, ""), err
     assert said in err
     assert err.startswith("dfeas: error: ")
@@ -627,45 +439,27 @@ def test_places_that_do_not_serve_are_one_line(
 
 
 def test_no_credentials_are_said_and_public_data_needs_none(
-    data: str, door: Door, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    data: str, door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
     object_store.store_of.cache_clear()
-    code, _, err = command(capsys, monkeypatch, "info", data)
+    code, _, err = command("info", data)
     assert (code, err.count("\n")) == (2, 1)
     assert "s3://bucket: no AWS credentials were found; set them up as for the AWS command line" in err
     (tmp_path / "credentials").write_text(f"[default]\naws_access_key_id = key\naws_secret_access_key = {SECRET}\n")
-    assert command(capsys, monkeypatch, "info", data)[0] == 0  # the chain has profiles, too
+    assert command("info", data)[0] == 0  # the chain has profiles, too
     (tmp_path / "credentials").unlink()
     monkeypatch.setenv("AWS_SKIP_SIGNATURE", "true")
     object_store.store_of.cache_clear()
     door.reset()
-    code, _, err = command(capsys, monkeypatch, "info", data)
+    code, _, err = command("info", data)
     assert door.requests
     assert not door.signed  # and the server, whose data is not public, says no
     assert code == 2
     assert "access was refused" in err
-
-
-def test_a_connection_that_is_lost_ends_a_run_that_can_go_on(
-    data: str, door: Door, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run, monotone = tmp_path / "run", ["--method", "mirror-prox-fixed", "--margin-tolerance", 1e-6, "--max-passes", 8]
-    door.fault = lambda method, path: "refuse" if door.count("GET", "/X/c.2.0") > 2 else ""
-    monkeypatch.setattr("dfeas.run.session.cache_bytes", lambda *sizes, **worker: 0)  # nothing is kept from pass to pass
-    monkeypatch.setenv("DFEAS_CHECKPOINT_EVERY", "0")
-    door.requests.clear()
-    code, out, err = command(capsys, monkeypatch, "solve", data, "--out", run, *monotone)
-    assert code == 75, err
-    assert "the object store does not answer" in err
-    door.fault = lambda method, path: ""
-    code, out, err = command(capsys, monkeypatch, "resume", run, "--json")
-    assert code == 3, err
-    whole = dfeas.solve(data, method="mirror-prox-fixed", margin_tolerance=1e-6, max_passes=8)
-    assert json.loads(out)["margin_lower"] == whole.margin_lower
 
 
 def test_other_providers_are_asked_in_the_same_way(monkeypatch: pytest.MonkeyPatch) -> None:

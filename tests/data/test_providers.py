@@ -23,27 +23,21 @@ from dfeas.data.generate.points import Instance, generate
 from dfeas.data.storage import object_store
 from dfeas.data.storage.object_path import ObjectPath
 from dfeas.errors import BadInputError, DfeasError, UsageError
-from tests.data.s3 import SECRET, Door, serving
+from tests.data.s3 import SECRET, Door
 
 ACCOUNT = "devstoreaccount1"
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 """Of the account that every Azurite has, from its documentation."""
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Door]:
-    with serving() as (door, _):
-        generate(Instance("planted", 5, 700, 0.1, block_rows=100), "s3://bucket/data")
-        yield door
+@pytest.fixture(scope="module", autouse=True)
+def stored(server: tuple[Door, dict[str, str]]) -> None:
+    generate(Instance("planted", 5, 700, 0.1, block_rows=100), "s3://bucket/data")
 
 
-@pytest.fixture
-def door(server: Door, monkeypatch: pytest.MonkeyPatch) -> Iterator[Door]:
+@pytest.fixture(autouse=True)
+def impatient(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DFEAS_STORAGE_PATIENCE", "0")
-    server.reset()
-    yield server
-    server.reset()
-    object_store.store_of.cache_clear()
 
 
 @pytest.mark.parametrize(

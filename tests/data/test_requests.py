@@ -1,7 +1,6 @@
 """How many requests commands make of an object store: each is counted at the door of a real server of S3."""
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +9,11 @@ import zarr
 
 import dfeas
 from dfeas.data.generate.points import Instance, SparseInstance, generate
-from dfeas.data.open import open_source
-from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.object_path import ObjectPath
 from dfeas.data.storage.places import zarr_store
 from dfeas.data.storage.readers import Cost
-from tests.data.s3 import Door, lead, serving
+from tests.data.making import opened
+from tests.data.s3 import Door, lead
 
 BLOCKS = 20
 OPENING = 2
@@ -25,17 +23,9 @@ SIDES = 2 * 2
 PASSES = {"method": "mirror-prox", "max_passes": 10, "margin_tolerance": 1e-6, "eps": 1e-9}
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[tuple[Door, dict[str, str]]]:
-    with serving() as found:
-        generate(Instance("planted", 5, 2000, 0.001, block_rows=100), "s3://bucket/data")
-        yield found
-
-
-@pytest.fixture
-def door(server: tuple[Door, dict[str, str]]) -> Door:
-    server[0].reset()
-    return server[0]
+@pytest.fixture(scope="module", autouse=True)
+def stored(server: tuple[Door, dict[str, str]]) -> None:
+    generate(Instance("planted", 5, 2000, 0.001, block_rows=100), "s3://bucket/data")
 
 
 def count(door: Door) -> Counter[str]:
@@ -57,7 +47,7 @@ def test_a_dataset_is_opened_by_two_requests(door: Door) -> None:
 
 
 def test_a_read_takes_a_request_a_block_and_few_for_labels_and_norms(door: Door) -> None:
-    dataset = open_source(Source(DataSpec("s3://bucket/data")))
+    dataset = opened("s3://bucket/data")
     for _ in range(3):
         assert sum(block.size for block in dataset.read_blocks(range(BLOCKS), Cost())) == 2000
     assert count(door) == {"others": OPENING + SIDES, "points": 3 * BLOCKS}

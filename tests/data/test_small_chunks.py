@@ -2,7 +2,6 @@
 changes with it.
 """
 
-import pickle
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dfeas
-from dfeas.data.open import open_source
-from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.chunks import ChunkReader
 from dfeas.data.storage.layout import (
     LEAST_BLOCKS,
@@ -28,17 +25,17 @@ from dfeas.data.storage.layout import (
     sparse_together,
 )
 from dfeas.data.storage.readers import PAGE_BYTES, Buffers, Cost
-from dfeas.data.writers.chunks import Ledger, seal_index
+from dfeas.data.writers.chunks import seal_index
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import CorruptDataError
-from dfeas.passes.block import Block
 from dfeas.passes.softmin import Softmin
 from dfeas.passes.survey import Survey
 from dfeas.verify import blocks
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.core import check
+from tests.data.making import opened
 
-ROWS, N, M = 3, 1000, 5
+ROWS, N, M = 3, 400, 5
 PER = 7
 """Chunks of a shard."""
 
@@ -57,10 +54,6 @@ def data(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-def separator(data: Path) -> Certificate:
-    return Certificate("separator", open_source(Source(DataSpec(data, intercept=False))).fingerprint, y=np.full(M, M**-0.5))
-
-
 @given(st.integers(1, 10**6), st.integers(1, 10**7), st.integers(1, 10**9))
 def test_a_block_is_no_larger_than_usual_and_there_are_some(chunk_rows: int, usual: int, n: int) -> None:
     together = chunks_together(chunk_rows, usual, n)
@@ -72,7 +65,7 @@ def test_a_block_is_no_larger_than_usual_and_there_are_some(chunk_rows: int, usu
 
 def test_a_survey_has_the_checksum_of_each_chunk(data: Path) -> None:
     X, label = points()
-    dataset = open_source(Source(DataSpec(data)))
+    dataset = opened(data)
     assert dataset.together > 1
     found = LocalEngine(dataset, 2).run(Survey()).checksums
     signs = label.astype(np.int8)
@@ -83,37 +76,11 @@ def test_a_survey_has_the_checksum_of_each_chunk(data: Path) -> None:
 
 
 def test_the_fingerprint_is_that_of_the_chunks(data: Path, tmp_path: Path) -> None:
-    dataset = open_source(Source(DataSpec(data)))
+    dataset = opened(data)
     np.save(tmp_path / "label.npy", points()[1])
-    again = open_source(Source(DataSpec(data, labels=str(tmp_path / "label.npy"))))
+    again = opened(data, labels=str(tmp_path / "label.npy"))
     assert again.fingerprint == dataset.fingerprint
     assert dfeas.info(data).blocks == -(-N // ROWS)
-
-
-def test_damage_is_told_by_the_number_of_the_chunk_also_by_the_checker(tmp_path: Path) -> None:
-    X, label = points()
-    dfeas.ingest(X, tmp_path / "data", y=label, block_rows=ROWS)
-    certificate, file = separator(tmp_path / "data"), tmp_path / "data" / "X" / "c.101.0"
-    content = bytearray(file.read_bytes())
-    content[5] ^= 1
-    file.write_bytes(content)
-    dataset = open_source(Source(DataSpec(tmp_path / "data", intercept=False)))
-    with pytest.raises(CorruptDataError, match=r"chunk 101 of X is damaged"):
-        LocalEngine(dataset, 2).run(Survey())
-    with pytest.raises(CorruptDataError, match=r"chunk 101 of X is damaged"):
-        check(LocalEngine(open_source(Source(DataSpec(tmp_path / "data", intercept=False))), 2), dataset, certificate)
-
-
-def test_a_change_between_two_passes_is_noticed(data: Path) -> None:
-    dataset = open_source(Source(DataSpec(data, intercept=False)))
-    engine, question = LocalEngine(dataset, 2), Softmin(np.ones((M, 1)), np.ones(1))
-    engine.run(question)
-    file = sorted((data / "X").glob("c.*"))[3]
-    content = bytearray(file.read_bytes())
-    content[1] ^= 1
-    file.write_bytes(content)
-    with pytest.raises(CorruptDataError, match="damaged"):
-        engine.run(question)
 
 
 def test_files_and_shards_and_any_number_of_threads_give_the_same_bits(tmp_path: Path) -> None:
@@ -122,7 +89,7 @@ def test_files_and_shards_and_any_number_of_threads_give_the_same_bits(tmp_path:
     for name, shard in (("files", 0), ("shards", PER * (ROWS * M * 4 + 4))):
         dfeas.ingest(X, tmp_path / name, y=label, block_rows=ROWS, shard=shard)
         for threads in (1, 3):
-            engine = LocalEngine(open_source(Source(DataSpec(tmp_path / name, intercept=False))), threads)
+            engine = LocalEngine(opened(tmp_path / name, intercept=False), threads)
             answer = engine.run(Softmin(np.eye(M)[:, :2] + 0.1, np.full(2, 0.3)))
             answers.add(b"".join(part.tobytes() for part in (answer.low, answer.arg, answer.lse, answer.mean)))
     assert len(answers) == 1
@@ -131,7 +98,7 @@ def test_files_and_shards_and_any_number_of_threads_give_the_same_bits(tmp_path:
 def test_a_shard_whose_chunks_came_in_another_order_is_read_right(tmp_path: Path) -> None:
     X, label = points()
     dfeas.ingest(X, tmp_path / "data", y=label, block_rows=ROWS, shard=PER * (ROWS * M * 4 + 4))
-    dataset = open_source(Source(DataSpec(tmp_path / "data")))
+    dataset = opened(tmp_path / "data")
     reader = dataset.points
     assert isinstance(reader, ChunkReader)
     size = reader.array.chunk_bytes
@@ -141,7 +108,7 @@ def test_a_shard_whose_chunks_came_in_another_order_is_read_right(tmp_path: Path
         table = np.empty((PER, 2), np.uint64)
         table[order] = np.stack([np.arange(PER) * size, np.full(PER, size)], axis=1)
         file.write_bytes(b"".join(chunks[place] for place in order) + seal_index(table))
-    again = open_source(Source(DataSpec(tmp_path / "data")))
+    again = opened(tmp_path / "data")
     read = [block.points.copy() for block in again.read_blocks(range(again.blocks), Cost())]
     assert (np.concatenate(read) == X).all()
 
@@ -151,7 +118,7 @@ def test_chunks_of_whole_pages_come_past_the_page_cache(tmp_path: Path, monkeypa
     """The last block has one short chunk, or some of those of a block."""
     X = np.random.default_rng(0).standard_normal((n, 8)).astype(np.float32)
     dfeas.ingest(X, tmp_path / "data", y=np.resize([0, 1], n), block_rows=128)  # of 4096 bytes
-    dataset, asked = open_source(Source(DataSpec(tmp_path / "data"))), []
+    dataset, asked = opened(tmp_path / "data"), []
     assert dataset.together == 4
     monkeypatch.setattr(dataset, "points", replace(dataset.points, folder=replace(dataset.points.folder, past_cache=True)))
 
@@ -168,36 +135,6 @@ def test_chunks_of_whole_pages_come_past_the_page_cache(tmp_path: Path, monkeypa
         assert np.array_equal(np.concatenate(whole), X)
         assert asked == [(f"c.{chunk}.0", 4096) for chunk in range(count)]
         monkeypatch.setattr("dfeas.data.storage.readers.past_page_cache", read)
-
-
-def test_views_keep_their_fingerprints(data: Path) -> None:
-    X, label = points()
-    mask = np.arange(N) % 10 != 3
-    np.save(data.parent / "mask.npy", mask)
-    seen = dfeas.solve(data, mask=data.parent / "mask.npy")
-    one = dfeas.ingest(X[mask], data.parent / "one", y=label[mask], block_rows=ROWS)
-    assert seen.verdict == "feasible"
-    assert seen.fingerprint == one.fingerprint
-    assert dfeas.solve(data, transform="std", out=data.parent / "run").verdict == "feasible"
-    assert dfeas.verify_run(data.parent / "run").verdict == "feasible"
-
-
-def test_a_ledger_travels_and_is_added_up() -> None:
-    X, label = points(12)
-    X[5] = 0
-    ledgers = [Ledger(), Ledger()]
-    for index in (3, 0, 2, 1):
-        rows = slice(index * 3, index * 3 + 3)
-        block = Block.of(rows.start, X[rows], label[rows], np.linalg.norm(X[rows].astype(float), axis=1))
-        ledgers[index % 2].note(index, Survey().scan(block), (index, 1, 2))
-    whole = pickle.loads(pickle.dumps(ledgers[0]))
-    assert whole.count_missing(4) == 2
-    whole.add(pickle.loads(pickle.dumps(ledgers[1])))
-    assert whole.count_missing(4) == 0
-    assert whole.checksums(4)[:, 0].tolist() == [0, 1, 2, 3]
-    facts = whole.facts(4)
-    assert (facts["zero"], facts["first_zero"], facts["positive"]) == (1, (5,), int((label > 0).sum()))
-    assert facts["norm_max"] == np.linalg.norm(X.astype(float), axis=1).max()
 
 
 def sparse_points(n: int = N) -> tuple[sp.csr_array, np.ndarray]:
@@ -234,7 +171,7 @@ def test_a_block_of_sparse_chunks_is_never_large(entries: list[int], rows: int) 
 
 def test_sparse_chunks_keep_their_checksums(sparse_data: Path) -> None:
     X, label = sparse_points()
-    dataset, signs = open_source(Source(DataSpec(sparse_data))), label.astype(np.int8)
+    dataset, signs = opened(sparse_data), label.astype(np.int8)
     assert dataset.together > 1
     found = LocalEngine(dataset, 2).run(Survey()).checksums
     chunks = [slice(first, first + ROWS) for first in range(0, N, ROWS)]
@@ -243,19 +180,7 @@ def test_sparse_chunks_keep_their_checksums(sparse_data: Path) -> None:
     assert np.array_equal(np.frombuffer(b"".join(block.checksums for block in stored), "<u4").reshape(-1, 2), found)
 
 
-def test_sparse_chunks_give_the_same_bits_wherever_they_lie(tmp_path: Path) -> None:
-    X, label = sparse_points()
-    answers, marks = set(), set()
-    for name, shard in (("files", 0), ("shards", 1000)):
-        marks.add(dfeas.ingest(X, tmp_path / name, y=label, block_rows=ROWS, shard=shard).fingerprint)
-        for threads in (1, 3):
-            engine = LocalEngine(open_source(Source(DataSpec(tmp_path / name, intercept=False))), threads)
-            answer = engine.run(Softmin(np.eye(50)[:, :2] + 0.1, np.full(2, 0.3)))
-            answers.add(b"".join(part.tobytes() for part in (answer.low, answer.arg, answer.lse, answer.mean)))
-    assert len(answers) == len(marks) == 1
-
-
-@pytest.mark.parametrize(("name", "what"), [("X/data/c.0", "X"), ("X/indices/c.0", "X"), ("label/c.5", "label")])
+@pytest.mark.parametrize(("name", "what"), [("X/indices/c.0", "X"), ("label/c.5", "label")])
 def test_damage_of_sparse_points_is_told_by_the_chunk_also_by_the_checker(tmp_path: Path, name: str, what: str) -> None:
     X, label = sparse_points()
     header = dfeas.ingest(X, tmp_path / "data", y=label, block_rows=ROWS)
@@ -264,10 +189,10 @@ def test_damage_of_sparse_points_is_told_by_the_chunk_also_by_the_checker(tmp_pa
     content = bytearray(file.read_bytes())
     content[4 * int(X.indptr[chunk * ROWS + 1]) if what == "X" else 4 * (ROWS + 4)] ^= 3
     file.write_bytes(content)
-    dataset = open_source(Source(DataSpec(tmp_path / "data", intercept=False)))
+    dataset = opened(tmp_path / "data", intercept=False)
     for look in (
         lambda: LocalEngine(dataset, 2).run(Survey()),
-        lambda: check(LocalEngine(open_source(Source(DataSpec(tmp_path / "data", intercept=False))), 2), dataset, certificate),
+        lambda: check(LocalEngine(opened(tmp_path / "data", intercept=False), 2), dataset, certificate),
     ):
         with pytest.raises(CorruptDataError, match=rf"chunk {chunk} of {what} is damaged"):
             look()

@@ -16,8 +16,6 @@ from dfeas.data.generate.points import SparseInstance, generate
 from dfeas.data.ingest.ingest import why_alone
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.sparse_files import CscRows
-from dfeas.data.open import open_source
-from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.chunks import ChunkReader
 from dfeas.data.storage.readers import Buffers, Cost, Files
 from dfeas.data.storage.sparse_readers import CHUNK_ENTRIES, CsrChunks, EntryChunks
@@ -25,6 +23,7 @@ from dfeas.data.storage.stored_array import StoredArray
 from dfeas.data.writers.dataset import output_place
 from dfeas.data.writers.sparse import SparseWriter
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
+from tests.data.making import opened, read_rows, write_csr
 
 
 def matrix(n: int = 300, m: int = 50, seed: int = 0, dtype: Any = np.float32) -> sp.csr_array:
@@ -38,10 +37,6 @@ def matrix(n: int = 300, m: int = 50, seed: int = 0, dtype: Any = np.float32) ->
 
 def labels_of(n: int) -> np.ndarray:
     return np.resize([0, 1, 1], n)
-
-
-def read_all(dataset: Any) -> sp.csr_array:
-    return sp.csr_array(sp.vstack([b.points.copy() for b in dataset.read_blocks(range(dataset.blocks), Cost())], format="csr"))
 
 
 def same(first: sp.csr_array, second: sp.csr_array) -> bool:
@@ -65,46 +60,44 @@ def stored(tmp_path: Path) -> Callable[..., Path]:
 def test_what_is_written_is_what_is_read_here_and_by_zarr(stored: Callable[..., Path]) -> None:
     X = matrix()
     path = stored(X)
-    opened = open_source(Source(DataSpec(path)))
-    assert isinstance(opened.points, CsrChunks)
-    assert same(read_all(opened), X)
+    held = opened(path)
+    assert isinstance(held.points, CsrChunks)
+    assert same(read_rows(held), X)
     group = zarr.open_group(path, mode="r")
     parts = (group["X/data"][:], group["X/indices"][:], group["X/indptr"][:])
     assert same(sp.csr_array(parts, shape=tuple(group["X"].attrs["shape"])), X)
     assert (group["X"].attrs["encoding-type"], parts[2].dtype) == ("csr_matrix", np.int64)
-    norms = np.concatenate([b.norm.copy() for b in opened.read_blocks(range(opened.blocks), Cost())])
+    norms = np.concatenate([b.norm.copy() for b in held.read_blocks(range(held.blocks), Cost())])
     assert np.allclose(norms, np.linalg.norm(X.toarray(), axis=1))
-    assert opened.header is not None
-    assert (opened.header.zero, opened.header.entries) == ((np.diff(X.indptr) == 0).sum(), X.nnz)
+    assert held.header is not None
+    assert (held.header.zero, held.header.entries) == ((np.diff(X.indptr) == 0).sum(), X.nnz)
     cost = Cost()
-    list(opened.read_blocks(range(opened.blocks), cost))
-    assert cost.bytes_read < 10 * X.nnz + 8 * X.shape[0] + 8 * opened.blocks
+    list(held.read_blocks(range(held.blocks), cost))
+    assert cost.bytes_read < 10 * X.nnz + 8 * X.shape[0] + 8 * held.blocks
 
 
-def test_blocks_reach_over_chunks_of_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SparseWriter, "chunk_entries", 100)
+@pytest.mark.usefixtures("small")
+def test_blocks_reach_over_chunks_of_entries(tmp_path: Path) -> None:
     X = matrix(64 * 4)  # whole blocks: the end of indptr has a chunk of its own
     with output_place(tmp_path / "data"):
         target = SparseWriter(tmp_path / "data", X.shape[0], X.shape[1], np.dtype(np.float32), 64)
         for index in (2, 0, 3, 1):  # in any order
             target.write(index, X[64 * index : 64 * (index + 1)], np.resize(np.array([1, -1], np.int8), 64))
         target.finish(("0", "1"))
-    opened = open_source(Source(DataSpec(tmp_path / "data")))
+    held = opened(tmp_path / "data")
     assert len(list((tmp_path / "data" / "X" / "data").glob("c.*"))) == -(-X.nnz // 100) > 4
-    assert same(read_all(opened), X)
+    assert same(read_rows(held), X)
     assert np.array_equal(zarr.open_array(tmp_path / "data" / "X" / "data", mode="r")[:], X.data)
 
 
 def test_every_source_gives_the_same_dataset(tmp_path: Path, stored: Callable[..., Path]) -> None:
     X, labels = matrix(dtype=np.float64), labels_of(300)
-    wanted = open_source(Source(DataSpec(stored(X)))).fingerprint
+    wanted = opened(stored(X)).fingerprint
     with h5py.File(tmp_path / "X.h5ad", "w") as file:
-        group = file.create_group("X")
-        group.attrs.update({"encoding-type": "csr_matrix", "encoding-version": "0.1.0", "shape": X.shape})
-        untidy = X.indices.copy(), X.data.copy()
-        for array in untidy:  # indices of a row may come in any order
+        untidy = X.copy()
+        for array in (untidy.indices, untidy.data):  # indices of a row may come in any order
             array[X.indptr[1] : X.indptr[2]] = array[X.indptr[1] : X.indptr[2]][::-1]
-        group["indices"], group["data"], group["indptr"] = *untidy, X.indptr
+        write_csr(file, untidy)
         file.create_group("obs")["kind"] = labels
     found = dfeas.ingest(tmp_path / "X.h5ad", tmp_path / "h5ad", label_column="kind", block_rows=64)
     assert found.fingerprint == wanted
@@ -120,20 +113,18 @@ def test_every_source_gives_the_same_dataset(tmp_path: Path, stored: Callable[..
     np.savez(tmp_path / "dense.npz", X=X.toarray(), y=labels)
     assert dfeas.ingest(tmp_path / "dense.npz", tmp_path / "sparse", block_rows=64, sparse=True).fingerprint == wanted
     dense = dfeas.ingest(tmp_path / "X.npz", tmp_path / "dense", y=str(tmp_path / "y.npy"), sparse=False)
-    assert (dense.entries, open_source(Source(DataSpec(tmp_path / "dense"))).bytes) == (None, X.shape[0] * X.shape[1] * 8)
+    assert (dense.entries, opened(tmp_path / "dense").bytes) == (None, X.shape[0] * X.shape[1] * 8)
 
 
 def test_columns_are_turned_into_rows_in_bounded_memory(
     tmp_path: Path, stored: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X = matrix()
-    wanted = open_source(Source(DataSpec(stored(X)))).fingerprint
+    wanted = opened(stored(X)).fingerprint
     monkeypatch.setattr(CscRows, "read_entries", 37)
     sp.save_npz(tmp_path / "csc.npz", X.tocsc())
     with h5py.File(tmp_path / "csc.h5ad", "w") as file:
-        group, columns = file.create_group("X"), X.tocsc()
-        group.attrs.update({"encoding-type": "csc_matrix", "encoding-version": "0.1.0", "shape": X.shape})
-        group["indices"], group["data"], group["indptr"] = columns.indices, columns.data, columns.indptr
+        write_csr(file, X.tocsc(), "csc_matrix")
     for index, (name, most, reads) in enumerate((("csc.npz", 600, 4), ("csc.h5ad", 1, 6), ("csc.h5ad", 10**6, 2))):
         monkeypatch.setattr(CscRows, "gathered_entries", most)
         notes: list[str] = []
@@ -142,32 +133,6 @@ def test_columns_are_turned_into_rows_in_bounded_memory(
         assert found.fingerprint == wanted
         assert notes == [f"CSC, entries by columns: read {reads} times; CSR would be read once"]
     assert "csc.h5ad: CSC, so this process read it in order" in why_alone(tmp_path / "csc.h5ad", IngestOptions())
-
-
-def test_sparse_points_are_joined_and_picked_as_dense_ones_are(tmp_path: Path) -> None:
-    X, y = matrix(700), np.resize([0, 1, 1], 700)
-    new = slice(450, 700)
-    mask = np.random.default_rng(1).random(950) < 0.6
-    np.save(tmp_path / "mask.npy", mask)
-    for kind, points in (("sparse", X), ("dense", X.toarray())):
-        dfeas.ingest(points, tmp_path / kind, y=y, block_rows=64)
-        dfeas.ingest(points[new], tmp_path / f"{kind}-more", y=y[new], block_rows=50)
-    for name, chosen in (("mask.npy", mask), (None, slice(None))):
-        source = Source(
-            DataSpec(tmp_path / "sparse", also=(str(tmp_path / "sparse-more"),), mask=name and str(tmp_path / name))
-        )
-        found = open_source(source)
-        expected = sp.csr_array(sp.vstack([X, X[new]], format="csr"))[chosen]
-        assert same(read_all(found), expected)
-        assert abs(found.bytes - open_source(Source(DataSpec(tmp_path / "sparse"))).bytes * found.n / 700) < 0.1 * found.bytes
-        also, plain = [tmp_path / "sparse-more"], [tmp_path / "dense-more"]
-        given = None if name is None else tmp_path / name
-        ours = dfeas.solve([tmp_path / "sparse", *also], mask=given, out=tmp_path / f"run-{name}")
-        theirs = dfeas.solve([tmp_path / "dense", *plain], mask=given)
-        assert (ours.verdict, ours.n) == (theirs.verdict, theirs.n)
-        assert dfeas.verify_run(tmp_path / f"run-{name}").verdict == ours.verdict
-    with pytest.raises(BadInputError, match=r"one of it and .* is sparse, the other dense"):
-        open_source(Source(DataSpec(tmp_path / "sparse", also=(str(tmp_path / "dense-more"),))))
 
 
 def test_what_is_no_csr_matrix_is_refused(tmp_path: Path) -> None:
@@ -203,25 +168,6 @@ def test_what_is_no_csr_matrix_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInputError, match=rf"feature {feature} has an entry in point 300, expected 0 .. 299"):
         ingest(format=b"csc", data=by_column.data, indices=far, indptr=by_column.indptr)
     assert not (tmp_path / "out").exists()
-    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(UsageError, match="sparse is for svmlight and arrays; this is csv"):
-        dfeas.ingest(tmp_path / "a.csv", tmp_path / "out", label_column="a", sparse=True)
-
-
-DAMAGED = ("X/data/c.0", "X/indices/c.0", "X/indptr/c.0", "label/c.0", "norm/c.0", "offset/c.0", "checksum/c.0.0")
-
-
-@pytest.mark.parametrize("name", DAMAGED)
-def test_damage_is_seen_before_anything_is_computed(stored: Callable[..., Path], name: str) -> None:
-    path = stored()
-    file = path / name
-    content = bytearray(file.read_bytes())
-    for change in (lambda: content.__setitem__(slice(8, 12), b"\xff\x7f\xff\x7f"), content.pop, file.unlink):
-        change()
-        if change is not file.unlink:
-            file.write_bytes(content)
-        with pytest.raises(CorruptDataError, match=r"damaged|missing|bytes, expected|match|cannot be read|sealed"):
-            read_all(open_source(Source(DataSpec(path))))
 
 
 def test_indices_of_a_row_that_changed_places_are_damage_to_the_checker_too(stored: Callable[..., Path]) -> None:
@@ -232,19 +178,6 @@ def test_indices_of_a_row_that_changed_places_are_damage_to_the_checker_too(stor
     for options in ({}, {"intercept": True}):
         with pytest.raises(CorruptDataError, match=r"chunk 0 of X is damaged .*; restore or ingest again"):
             dfeas.solve(path, **options)
-
-
-def test_the_checker_reads_damaged_indices_without_harm(stored: Callable[..., Path]) -> None:
-    X = matrix()
-    X = X[np.flatnonzero(np.diff(X.indptr))]
-    path = stored(X)
-    dataset = open_source(Source(DataSpec(path)))
-    file = path / "X/indices/c.0"
-    content = bytearray(file.read_bytes())
-    content[0:4] = (2**31 - 1).to_bytes(4, "little")
-    file.write_bytes(content)
-    with pytest.raises(CorruptDataError, match="chunk 0 of X is damaged: its indices are out of range"):
-        dataset.points.read(0, Buffers())
 
 
 def test_entries_beyond_two_to_the_31_are_found(tmp_path: Path) -> None:
@@ -282,16 +215,16 @@ def test_matrices_in_memory_are_not_changed_and_mean_what_scipy_means() -> None:
     untidy = sp.csr_array((np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), 2 * X.indptr), shape=X.shape)  # each twice
     before = untidy.data.copy(), untidy.indices.copy()
     for form in (untidy, X.tocsc(), X.tocoo(), sp.csr_matrix(X)):
-        assert (read_all(open_source(Source(DataSpec(form, labels_of(300))))) != X).nnz == 0
+        assert (read_rows(opened(form, labels_of(300))) != X).nnz == 0
     assert np.array_equal(untidy.data, before[0])
     assert np.array_equal(untidy.indices, before[1])
     broken = X.copy()
     broken.indices[3] = 99
     with pytest.raises(BadInputError, match="not a CSR matrix"):
-        open_source(Source(DataSpec(broken, labels_of(300))))
+        opened(broken, labels_of(300))
     for bad in (X * 1j, sp.csr_array((0, 5))):
         with pytest.raises(BadInputError):
-            open_source(Source(DataSpec(bad, [])))
+            opened(bad, [])
 
 
 @pytest.mark.parametrize("kind", ["halfspace", "planted", "gaussian", "one-flip"])
@@ -301,7 +234,7 @@ def test_generated_texts_have_the_answer_that_they_promise(tmp_path: Path, kind:
     assert header.entries == pytest.approx(0.06 * 100 * 1200, rel=0.05)
     assert header.norm_min == pytest.approx(1, abs=1e-6)
     again, label = texts.block(2)
-    block = open_source(Source(DataSpec(tmp_path / "data"))).read(2, Buffers(), Cost())
+    block = opened(tmp_path / "data").read(2, Buffers(), Cost())
     assert same(again, block.points)
     assert np.array_equal(label, block.label)
     found = dfeas.solve(tmp_path / "data")

@@ -7,10 +7,6 @@ import numpy as np
 import pytest
 
 import dfeas
-from dfeas.data.open import open_source
-from dfeas.data.source import DataSpec, Source
-from dfeas.data.storage.readers import Buffers, Cost
-from dfeas.data.subsets import join_datasets
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from tests.run.test_resume import run_until
 
@@ -26,22 +22,6 @@ def stores(tmp_path: Path) -> tuple[np.ndarray, np.ndarray]:
         np.savez(tmp_path / f"{name}.npz", X=X[rows], y=y[rows])
         dfeas.ingest(tmp_path / f"{name}.npz", tmp_path / name, block_rows=size)
     return X, y
-
-
-@pytest.mark.parametrize("share", [None, 0.03, 0.5, 1.0])
-def test_picked_points_are_the_rows_of_one_array(stores: tuple[np.ndarray, np.ndarray], share: float | None) -> None:
-    X, y = stores
-    parts = [open_source(Source(DataSpec(X[rows], y[rows]))) for rows in (slice(0, 137), slice(137, 140), slice(140, 1000))]
-    for part, size in zip(parts, (10, 3, 64), strict=True):
-        part.block_rows = size
-        for reader in (part.points, part.labels):
-            object.__setattr__(reader, "block_rows", size)
-    mask = None if share is None else np.random.default_rng(1).random(1000) < share
-    found = join_datasets(parts, mask)
-    kept = slice(None) if mask is None else mask
-    blocks = [found.read(i, Buffers(), Cost()) for i in range(found.blocks)]
-    assert np.array_equal(np.concatenate([block.points for block in blocks]), X[kept])
-    assert np.array_equal(np.concatenate([block.label for block in blocks]) > 0, y[kept] == 1)
 
 
 def test_a_masked_run_is_that_of_the_kept_points_and_is_verified(stores: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:
@@ -71,22 +51,6 @@ def test_a_masked_run_is_that_of_the_kept_points_and_is_verified(stores: tuple[n
     np.save(tmp_path / "mask.npy", mask)
     with pytest.raises((CorruptDataError, dfeas.CheckFailedError)):
         dfeas.verify_run(tmp_path / "run")
-
-
-def test_classes_of_picked_points(stores: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:
-    X, _ = stores
-    label = np.arange(1000) % 3
-    for name, rows in (("c", slice(0, 700)), ("d", slice(700, 1000))):
-        np.savez(tmp_path / f"{name}.npz", X=X[rows] + 9 * np.eye(3, 4)[label[rows]], y=label[rows])
-        dfeas.ingest(tmp_path / f"{name}.npz", tmp_path / name, block_rows=100)
-    np.save(tmp_path / "mask.npy", np.arange(1000) % 2 == 0)
-    more: dict[str, Any] = {"mask": tmp_path / "mask.npy", "intercept": True}
-    found = dfeas.one_vs_rest([tmp_path / "c", tmp_path / "d"], out=tmp_path / "run", **more)
-    checks = dfeas.verify_run(tmp_path / "run").classes
-    assert [check and check.verdict for check in checks.values()] == [result.verdict for result in found.results.values()]
-    assert dfeas.verify_run(tmp_path / "run" / "class-1").verdict == found.results["1"].verdict
-    one = dfeas.solve([tmp_path / "c", tmp_path / "d"], positive="1", out=tmp_path / "one", **more)
-    assert dfeas.verify_run(tmp_path / "one").verdict == one.verdict == found.results["1"].verdict
 
 
 def test_workers_gather_the_same_points(client: Any, stores: Any, tmp_path: Path) -> None:
@@ -132,5 +96,8 @@ def test_what_cannot_be_picked_is_said(stores: tuple[np.ndarray, np.ndarray], tm
     dfeas.ingest(tmp_path / "d.npz", tmp_path / "d")
     with pytest.raises(BadInputError, match=r"its classes are .'1', '2'., those of"):
         dfeas.solve([tmp_path / "a", tmp_path / "d"])
+    dfeas.ingest(X, tmp_path / "e", y=y, sparse=True)
+    with pytest.raises(BadInputError, match=r"one of it and .* is sparse, the other dense"):
+        dfeas.solve([tmp_path / "a", tmp_path / "e"])
     with pytest.raises(UsageError, match="X: expected a path or several, got int"):
         dfeas.solve([tmp_path / "a", 5])

@@ -93,7 +93,6 @@ REFUSED = {
     "commas": (text("t.csv", FRAME.to_csv(index=False).replace("1.5", '"1,5"')), "'1,5'"),
     "a gap": (text("t.csv", FRAME.to_csv(index=False).replace("1.5", "")), "age"),
     "a column of later files": (lambda room: parts(room / "t", whole().select(["age", "ill"]), whole()), "other columns"),
-    "a column of earlier files": (lambda room: parts(room / "t", whole(), whole().select(["age", "ill"])), "other columns"),
     "other types": (
         lambda room: parts(room / "t", whole(), whole().set_column(0, "age", pa.array(list("abcdefgh")))),
         "age",
@@ -145,24 +144,13 @@ def test_separators_and_decimal_commas_are_said(sep: str, decimal: str, tmp_path
     assert ran.stdout == f"{right}\n"
 
 
-def test_keys_of_folders_are_said_not_to_be_read(tmp_path: Path) -> None:
-    (tmp_path / "t").mkdir()
-    for site in ("a", "b"):
-        parts(tmp_path / "t" / f"site={site}", whole())
-    notes: list[str] = []
-    dfeas.ingest(tmp_path / "t", tmp_path / "data", label_column="ill", note=notes.append)
-    said = "not read, as they stand in names of folders only: site"
-    assert said in notes
-    assert said in dfeas.check_separation(tmp_path / "t", "ill").notes
-
-
 def test_a_file_without_names_has_all_of_its_rows(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("0,1.5\n1,2.5\n0,3.5\n1,0.5\n")
     assert dfeas.check_separation(tmp_path / "t.csv", "0").kind == "overlap"
     assert dfeas.solve(tmp_path / "t.csv", "0", intercept=True).n == 4
 
 
-@pytest.mark.parametrize("cell", ["<5", "5 mg", "1,5", "1.500,00", "10%", "$5", "0x10", "1d5", "12:30", "(5)", "≥3", "2 mg/dl"])
+@pytest.mark.parametrize("cell", ["<5", "5 mg", "1.500,00", "10%", "0x10", "1d5", "12:30", "(5)"])
 def test_what_is_meant_as_a_number_is_no_level_unless_it_is_said(cell: str, tmp_path: Path) -> None:
     frame = pd.DataFrame({"dose": [cell, "a", "b", "a"] * 3, "age": np.arange(12.0), "ill": [0, 1] * 6})
     frame.to_csv(tmp_path / "t.csv", index=False)

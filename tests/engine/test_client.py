@@ -56,12 +56,16 @@ VERBS: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.parametrize("verb", VERBS)
+WAYS = ("client", "cluster", "address", "current")
+
+
+@pytest.mark.parametrize(("verb", "given"), [(verb, WAYS[turn % 4]) for turn, verb in enumerate(VERBS)], indirect=["given"])
 def test_all_verbs_take_all_of_them(verb: str, client: Any, given: Any, dataset: Callable[..., Any]) -> None:
     path, _ = dataset("planted", 6, 900, margin=0.2, block_rows=300)
     assert {"dfeas-hinge", "dfeas-select", "dfeas-check"} & bars(client, lambda: VERBS[verb](path, client=given))
 
 
+@pytest.mark.parametrize("given", ["cluster", "current"], indirect=True)
 def test_resume_and_ingest_take_all_of_them(client: Any, given: Any, dataset: Callable[..., Any], tmp_path: Path) -> None:
     path, _ = dataset("planted", 6, 900, margin=0.02, block_rows=300)
     options: dict[str, Any] = {"method": "mirror-prox-fixed", "max_passes": 6}
@@ -77,6 +81,7 @@ def test_resume_and_ingest_take_all_of_them(client: Any, given: Any, dataset: Ca
     assert made[0].n == 6
 
 
+@pytest.mark.parametrize("given", ["client", "address"], indirect=True)
 def test_all_of_them_are_taken_in_a_notebook(given: Any, dataset: Callable[..., Any]) -> None:
     """It runs an event loop in the thread of its cells."""
     path, _ = dataset("planted", 6, 900, margin=0.2, block_rows=300)
@@ -105,7 +110,7 @@ def test_what_was_opened_is_closed_and_what_was_given_is_not(client: Any) -> Non
         assert found is None
 
 
-@pytest.mark.parametrize("wrong", [7, ["tcp://127.0.0.1:1"], {"address": "x"}, b"tcp://127.0.0.1:1"])
+@pytest.mark.parametrize("wrong", [7, b"tcp://127.0.0.1:1"])
 def test_anything_else_is_one_error(wrong: Any, tmp_path: Path) -> None:
     X, labels = np.array([[1.0], [-1.0]]), [1, 0]
     dfeas.ingest(X, tmp_path / "data", y=labels)
@@ -142,6 +147,9 @@ def test_what_stands_between_here_and_a_scheduler_is_named(tmp_path: Path, monke
     (tmp_path / "wrong.json").write_text('{"address": 5}')
     assert "answers at '': expected an address" in said("")
     assert "wrong.json': expected an address" in said(None, tmp_path / "wrong.json")
+    for content in ("[]", "", '{"address": null}'):
+        (tmp_path / "wrong.json").write_text(content)
+        assert "no Dask scheduler answers" in said(None, tmp_path / "wrong.json")
     for wrong in ("soon", None, [3]):
         with dask.config.set({"distributed.comm.timeouts.connect": wrong}):
             assert f"timeouts.connect of Dask is {wrong!r}: expected a time, such as 30s" in said("tcp://127.0.0.1:9")

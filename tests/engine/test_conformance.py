@@ -1,6 +1,6 @@
 """Both engines, however they are set up, keep the laws of the protocol."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from threading import Event
 from typing import Any, ClassVar
@@ -11,7 +11,6 @@ import pytest
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.scratch import Scratch
-from dfeas.engine.clusters import local_cluster
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.worker import open_cached
@@ -55,12 +54,9 @@ class TestFiveThreads(LocalEngineTests):
         assert all(engine.map(look))
 
 
-class TestAllBlocksKept(LocalEngineTests):
-    budget, keeps_blocks = 1 << 30, True
-
-
 class TestSomeBlocksKept(LocalEngineTests):
     threads, budget, keeps_blocks = 4, BYTES // 3, True
+    test_pairs_that_are_kept_change_no_bit = None  # of no block that is kept
 
 
 class DaskEngineTests(EngineTests):
@@ -80,13 +76,12 @@ class TestTwoWorkers(DaskEngineTests):
     pass
 
 
-class TestFoldsInSmallPieces(DaskEngineTests):
-    options: ClassVar[dict[str, Any]] = {"fold_bytes": 1}
-    methods = ("online-perceptron",)
-
-
 class TestARangeForEachBlock(DaskEngineTests):
-    """17 of them, which are merged on two levels."""
+    """17 of them, which are merged on two levels; folds in small pieces."""
+
+    options: ClassVar[dict[str, Any]] = {"fold_bytes": 1}
+    methods = ("mirror-prox", "online-perceptron")
+    test_pairs_that_are_kept_change_no_bit = None  # pairs have ranges of their own
 
     @pytest.fixture(autouse=True)
     def cut_finely(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,16 +91,4 @@ class TestARangeForEachBlock(DaskEngineTests):
 
 class TestBlocksKeptOnWorkers(DaskEngineTests):
     cache_bytes, keeps_blocks = BYTES // 5, True
-
-
-@pytest.fixture(scope="module")
-def alone() -> Iterator[Any]:
-    """A client of a cluster of one worker process."""
-    with local_cluster(1) as client:
-        yield client
-
-
-class TestOneWorker(DaskEngineTests):
-    @pytest.fixture(autouse=True)
-    def connected(self, alone: Any) -> None:
-        self.client = alone
+    test_pairs_that_are_kept_change_no_bit = None

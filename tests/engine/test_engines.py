@@ -4,11 +4,9 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from threading import Barrier, Event, Lock, get_ident
 from typing import Any
 
-import dask.config
 import numpy as np
 import pytest
 from hypothesis import given
@@ -17,20 +15,20 @@ from hypothesis import strategies as st
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.readers import Cost
-from dfeas.engine.clusters import connect, load_configuration, local_cluster
+from dfeas.engine.clusters import load_configuration, local_cluster
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.scan import RangeMerge, Tree, cut, join, scan_range
 from dfeas.engine.watch import Watch
 from dfeas.engine.worker import Parcel, merge_ranges
-from dfeas.errors import ClusterLostError, CorruptDataError, UsageError
+from dfeas.errors import ClusterLostError, CorruptDataError
 from dfeas.passes.block import Block
-from dfeas.passes.protocol import Ordered, Partial, sums_bytes
+from dfeas.passes.protocol import Ordered, sums_bytes
 from dfeas.passes.softmin import Softmin
 from dfeas.passes.steps import Online
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.core import check_each
-from tests.bits import digest, iterates
+from tests.bits import digest
 
 
 class Brackets:
@@ -129,53 +127,6 @@ def test_the_carry_of_a_fold_travels_and_the_points_do_not(dataset: Callable[...
     assert received() - before < 40_000 * 40 * 4 / 4
 
 
-def test_arrays_in_memory_give_the_bits_of_the_dataset(dataset: Callable[..., Any], arrays: Callable[..., Any]) -> None:
-    options = {"block_rows": 10485}
-    path, _ = dataset("halfspace", 100, 22_000, **options)
-    X, labels = arrays("halfspace", 100, 22_000, **options)
-    assert iterates(LocalEngine(open_source(Source(DataSpec(X, labels, intercept=False))), 2)) == iterates(
-        LocalEngine(open_source(Source(DataSpec(path, intercept=False))), 2)
-    )
-
-
-def test_some_blocks_alone_give_the_answer_of_their_points(
-    dataset: Callable[..., Any], arrays: Callable[..., Any], client: Any
-) -> None:
-    path, _ = dataset("gaussian", 12, 5000, block_rows=300)
-    X, labels = arrays("gaussian", 12, 5000, block_rows=300)
-    source, blocks = Source(DataSpec(path, intercept=False)), (1, 4, 5, 16)
-    rows = np.concatenate([np.arange(300 * b, min(5000, 300 * b + 300)) for b in blocks])
-    question = Softmin(np.random.default_rng(0).standard_normal((12, 2)), np.array([0.0, 0.3]))
-    alone = LocalEngine(open_source(Source(DataSpec(X[rows], labels[rows], intercept=False))), 1).run(question)
-    found = set()
-    for engine in (
-        LocalEngine(open_source(source), 1),
-        LocalEngine(open_source(source), 3),
-        DaskEngine(client, source, open_source(source)),
-    ):
-        answer = engine.run(Partial(question, blocks))
-        assert engine.cost.points == len(rows)
-        assert engine.cost.bytes_read == X[rows].nbytes
-        assert np.array_equal(answer.low, alone.low)
-        assert answer.arg.tolist() == rows[alone.arg].tolist()
-        assert np.allclose(answer.mean, alone.mean, atol=1e-6)
-        found.add(digest(answer))
-    assert len(found) == 1
-
-
-def test_a_damaged_chunk_is_the_same_error_from_both_engines(dataset: Callable[..., Any], client: Any) -> None:
-    path, _ = dataset("gaussian", 10, 5000, block_rows=300)
-    (path / "X" / "c.3.0").unlink()
-    source = Source(DataSpec(path, intercept=False))
-    question = Softmin(np.ones((10, 1)), np.ones(1))
-    opened = open_source(Source(DataSpec(np.ones((5000, 10)), np.arange(5000) % 2, intercept=False)))
-    opened.block_rows = 300
-    with pytest.raises(CorruptDataError, match="chunks are missing"):
-        open_source(source)
-    with pytest.raises(CorruptDataError, match="chunks are missing"):
-        DaskEngine(client, source, opened).run(question)
-
-
 class Slow:
     """Rows of which those of block 5 come when the engine stops."""
 
@@ -251,32 +202,6 @@ def test_ranges_are_about_as_long_as_each_other_and_begin_where_the_tree_does(bl
         assert step * 16 >= even or even < 32
 
 
-def test_work_is_redone_when_a_worker_is_killed(dataset: Callable[..., Any]) -> None:
-    path, _ = dataset("gaussian", 50, 100_000, block_rows=500)
-    source = Source(DataSpec(path, intercept=False))
-    question = Softmin(np.ones((50, 2)), np.array([0.1, 0.0]))
-    calm = digest(LocalEngine(open_source(source), 1).run(question))
-    with local_cluster(2) as client:
-        engine = DaskEngine(client, source, open_source(source))
-        assert digest(engine.run(question)) == calm
-        client.submit(_die, pure=False, retries=0)
-        for _ in range(5):
-            assert digest(engine.run(question)) == calm
-
-
-def test_a_fold_is_done_again_when_a_worker_is_killed(dataset: Callable[..., Any]) -> None:
-    path, _ = dataset("gaussian", 50, 12_000, block_rows=100)
-    source = Source(DataSpec(path, intercept=False))
-    question = Ordered(Online(np.ones(50)))
-    calm = digest(LocalEngine(open_source(source), 1).run(question))
-    with local_cluster(2) as client:
-        engine = DaskEngine(client, source, open_source(source), fold_bytes=100_000)
-        assert digest(engine.run(question)) == calm
-        client.submit(_die, pure=False, retries=0)
-        for _ in range(3):
-            assert digest(engine.run(question)) == calm
-
-
 def test_a_cluster_that_goes_away_is_one_error(dataset: Callable[..., Any]) -> None:
     path, _ = dataset("gaussian", 10, 2000, block_rows=500)
     source = Source(DataSpec(path, intercept=False))
@@ -293,20 +218,6 @@ def test_a_cluster_that_goes_away_is_one_error(dataset: Callable[..., Any]) -> N
             engine.run(question)
     with pytest.raises(ClusterLostError, match="lost"):
         engine.map(lambda dataset, first, stop: None)
-
-
-def test_an_address_is_needed_in_a_scheduler_file(tmp_path: Path) -> None:
-    for content in ('{"address": null}', '{"address": 5}', "[]", "", '{"address": ""}'):
-        (tmp_path / "s.json").write_text(content)
-        with pytest.raises(UsageError, match="no Dask scheduler answers"), connect(None, str(tmp_path / "s.json")):
-            pass
-
-
-def _die() -> None:
-    import os
-    import signal
-
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_the_shipped_configuration_reaches_the_workers(client: Any) -> None:
@@ -339,12 +250,3 @@ def test_a_local_cluster_listens_on_loopback_only(client: Any) -> None:
     ]
     assert len(listening) > 3
     assert set(listening) <= {"127.0.0.1", "::1"}
-
-
-def test_a_scheduler_that_does_not_answer_is_a_usage_error(tmp_path: Path) -> None:
-    began = time.monotonic()
-    with dask.config.set({"distributed.comm.timeouts.connect": "1s"}):
-        for address, file in (("tcp://127.0.0.1:9", None), ("nonsense://x", None), (None, str(tmp_path / "none.json"))):
-            with pytest.raises(UsageError, match="no Dask scheduler answers"), connect(address, file):
-                pass
-    assert time.monotonic() - began < 25  # Dask's own 30 s do not count where others are set

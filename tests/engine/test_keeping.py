@@ -17,7 +17,6 @@ from dfeas.data.source import DataSpec, Source
 from dfeas.engine import crew
 from dfeas.engine.clusters import local_cluster
 from dfeas.engine.distributed import DaskEngine
-from dfeas.engine.local import LocalEngine
 from dfeas.errors import CorruptDataError
 from dfeas.kernels.gram import GramProduct
 from dfeas.kernels.kernel import kernel_of
@@ -50,19 +49,6 @@ def test_a_second_pass_reads_only_what_all_workers_together_cannot_keep(dataset:
         # a busy worker may lose a range to the other
         assert WHOLE - kept * 500 * 200 <= engine.cost.bytes_read <= WHOLE - 3 / 4 * kept * 500 * 200
         engine.close()
-
-
-def test_a_fold_uses_what_is_kept_and_keeps_what_it_reads(dataset: Callable[..., Any], client: Any) -> None:
-    path, _ = dataset("planted", 50, 40_000, block_rows=500, margin=0.2)
-    source = Source(DataSpec(path, intercept=False), cache_bytes=2 * WHOLE)
-    question = Ordered(Online(np.ones(50)))
-    engine = DaskEngine(client, source, open_source(source), fold_bytes=500_000)
-    for _ in range(FILE_READS + 2):
-        engine.run(question)
-        assert engine.cost.points == 40_000
-        assert engine.cost.bytes_read <= WHOLE
-    assert engine.cost.cached_bytes >= WHOLE / 4, "an idle worker may take pieces that another one keeps"
-    engine.close()
 
 
 def test_a_run_that_is_over_leaves_nothing_on_the_workers(dataset: Callable[..., Any], client: Any) -> None:
@@ -100,21 +86,6 @@ def test_what_a_driver_that_is_gone_left_is_forgotten_and_what_a_living_one_has_
         assert living.source.run in set().union(*client.run(known).values())
         living.close()
         wait_until(lambda: not any(key.startswith("dfeas") for key in client.cluster.scheduler.tasks))
-
-
-def test_homes_survive_their_workers(dataset: Callable[..., Any]) -> None:
-    path, _ = dataset("gaussian", 50, 40_000, block_rows=500)
-    source = Source(DataSpec(path, intercept=False), cache_bytes=2 * WHOLE)
-    here = LocalEngine(open_source(source), 1).run(QUESTION)
-    with local_cluster(2) as client:
-        engine = DaskEngine(client, source, open_source(source))
-        for _ in range(2):
-            assert engine.run(QUESTION).lse == here.lse
-        client.restart()  # all addresses are new
-        wait_until(lambda: len(engine._watch.threads()) == 2)  # one that joins later reads its share later
-        for reads in (*[WHOLE] * (FILE_READS + 1), 0):
-            assert engine.run(QUESTION).lse == here.lse
-            assert engine.cost.bytes_read <= max(reads, WHOLE / 4)
 
 
 def test_a_busy_worker_does_not_hold_a_pass_up(dataset: Callable[..., Any], tmp_path: Path) -> None:
@@ -194,18 +165,3 @@ def test_a_worker_that_sees_another_dataset_is_noticed(dataset: Callable[..., An
     engine.source = elsewhere
     with pytest.raises(CorruptDataError, match="not the dataset that the run began with"):
         engine.run(QUESTION)
-
-
-def test_data_that_changes_under_the_workers_is_noticed(dataset: Callable[..., Any], client: Any) -> None:
-    path, _ = dataset("gaussian", 50, 4_000, block_rows=500)
-    source = Source(DataSpec(path, intercept=False), cache_bytes=2 * WHOLE)
-    engine = DaskEngine(client, source, open_source(source))
-    engine.run(QUESTION)
-    file = path / "X" / "c.3.0"
-    intact = file.read_bytes()
-    file.write_bytes(intact[:1000] + b"abcd" + intact[1004:])
-    with pytest.raises(CorruptDataError, match="chunk 3 of X is damaged"):
-        engine.run(QUESTION)
-    file.write_bytes(intact)
-    engine.run(QUESTION)
-    engine.close()

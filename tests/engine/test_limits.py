@@ -18,7 +18,7 @@ from distributed import Client
 import dfeas
 from dfeas.cli.main import commands
 from dfeas.data.storage.patience import GRACE, one_call
-from dfeas.estimators import LinearSVC, Separator
+from dfeas.estimators import LinearSVC
 from dfeas.run.resources import Limits
 
 LIMIT = 0.5
@@ -75,15 +75,10 @@ def test_each_verb_ends_undecided_on_a_cluster_without_workers(verb: str, desert
     assert why_ended(VERBS[verb](lazy(), Y, client=deserted, time_limit=LIMIT)) == {"time_limit"}
 
 
-@pytest.mark.parametrize("verb", ["solve", "soft_margin", "hard_margin"])
-def test_data_by_path_likewise(verb: str, deserted: Client, stored: str) -> None:
-    assert why_ended(VERBS[verb](stored, None, client=deserted, time_limit=LIMIT)) == {"time_limit"}
-
-
-@pytest.mark.parametrize("kind", [LinearSVC, Separator])
-def test_estimators_likewise(kind: Any, deserted: Client) -> None:
+def test_data_by_path_and_estimators_likewise(deserted: Client, stored: str) -> None:
+    assert why_ended(dfeas.soft_margin(stored, None, client=deserted, time_limit=LIMIT)) == {"time_limit"}
     with warnings.catch_warnings(action="ignore"):  # that it did not converge
-        fitted = kind(client=deserted, time_limit=LIMIT).fit(lazy(), Y)
+        fitted = LinearSVC(client=deserted, time_limit=LIMIT).fit(lazy(), Y)
     assert not fitted.coef_.any()
 
 
@@ -141,12 +136,6 @@ def test_the_command_line(deserted: Client, stored: str, tmp_path: Path) -> None
     told = json.loads(done.stdout)
     assert (done.exit_code, told["stopped"]) == (3, "time_limit")
     assert f"to go on: dfeas resume {tmp_path / 'run'}" in done.stderr
-
-
-def test_one_line_of_the_command_line(deserted: Client, stored: str) -> None:
-    done = CliRunner().invoke(commands, ["suspects", stored, "--scheduler", deserted.scheduler.address, "--time-limit", "1"])
-    assert done.exit_code == 3
-    assert "dfeas: error: the Dask cluster has no workers, and the time limit is over; start some" in done.stderr
 
 
 def test_calls_within_a_call() -> None:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
@@ -15,12 +14,9 @@ import dfeas
 from dfeas.engine import watch
 from dfeas.engine.clusters import local_cluster
 from dfeas.engine.watch import TOPIC, Watch
-from dfeas.passes.softmin import Softmin
 from dfeas.run.resources import attend_runs
 from tests.engine.test_keeping import until
 from tests.faults.faulty import wait_until
-
-QUESTION = Softmin(np.ones((50, 1)), np.ones(1))
 
 
 def test_a_worker_that_died_is_known_though_nobody_asks() -> None:

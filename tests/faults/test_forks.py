@@ -57,7 +57,7 @@ assert asked()  # what is imported while it forks is locked by Python itself
 workers = [threading.Thread(target=work) for _ in range(2)]
 for each in workers:
     each.start()
-codes = [ended(asked) for _ in range(40)]
+codes = [ended(asked) for _ in range(20)]
 done.set()
 for each in workers:
     each.join()

@@ -128,8 +128,8 @@ def test_a_signal_ends_what_is_being_imported(tmp_path: Path) -> None:
             assert ended(process, number) == INTERRUPTED
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
-def test_a_signal_ends_a_cluster_that_starts_with_all_its_processes(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_signal_ends_a_cluster_that_starts_with_all_its_processes(tmp_path: Path) -> None:
+    number = signal.SIGINT
     assert typed("generate", "halfspace", "data", "--features", 5, "--points", 100, cwd=tmp_path).returncode == 0
     with running("solve", "data", "--out", "run", "--local", 2, cwd=tmp_path) as process:
         wait_until(lambda: len(psutil.Process(process.pid).children()) > 1)
@@ -139,8 +139,8 @@ def test_a_signal_ends_a_cluster_that_starts_with_all_its_processes(tmp_path: Pa
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_leaves_nothing_of_an_output(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_signal_leaves_nothing_of_an_output(tmp_path: Path) -> None:
+    number = signal.SIGHUP
     words = ("generate", "halfspace", "data", "--features", 200, "--points")
     with running(*words, 10_000_000, cwd=tmp_path) as process:
         wait_until(lambda: (tmp_path / "data" / "X" / "c.0.0").exists())
@@ -208,8 +208,15 @@ def test_a_signal_after_the_end_changes_nothing(when: str) -> None:
     assert (done.returncode, done.stderr) == (7, "")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("phase", ["interruptible", "asked_to_stop", "looked"])
+@pytest.mark.parametrize(
+    ("number", "phase"),
+    [
+        (signal.SIGINT, "interruptible"),
+        (signal.SIGTERM, "asked_to_stop"),
+        (signal.SIGINT, "looked"),
+        (signal.SIGTERM, "looked"),
+    ],
+)
 def test_an_interrupt_where_nothing_can_be_raised_comes_once_more(number: signal.Signals, phase: str) -> None:
     begun = f"""
         import os, time

@@ -4,11 +4,9 @@ import json
 import logging
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import sysconfig
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -24,6 +22,7 @@ import dfeas
 from dfeas.cli.remote import status, submit
 from dfeas.engine.crew import here
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
+from tests.faults.faulty import wait_until
 from tests.typed import dfeas as typed
 
 ROOT = Path(dfeas.__file__).parents[1]
@@ -93,13 +92,6 @@ def end(process: subprocess.Popen[bytes]) -> None:
         process.wait(20)
     except subprocess.TimeoutExpired:
         process.kill()
-
-
-def wait_until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + ANSWER_SECONDS
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def executed(client: Client) -> dict[str, list[str]]:
@@ -199,19 +191,6 @@ def test_a_worker_that_joins_is_asked_first_and_then_works(yard: Yard, data: Pat
         assert not executed(client)[joined["strange"]]
         assert set(joined.values()) < set(client.nthreads())
         assert found.margin_upper == dfeas.solve(data, **options).margin_upper
-
-
-def test_a_frozen_worker_is_not_waited_for(yard: Yard, data: Path) -> None:
-    with yard.open() as client:
-        frozen, _ = yard.join("frozen"), yard.join("good")
-        pid = client.run(os.getpid, workers=[frozen])[frozen]
-        os.kill(pid, signal.SIGSTOP)
-        try:
-            before = time.monotonic()
-            dfeas.solve(data, client=client, **HOW)
-            assert time.monotonic() - before < 60
-        finally:
-            os.kill(pid, signal.SIGCONT)
 
 
 def test_a_worker_that_computes_otherwise_is_said_and_refused_where_bits_count(
