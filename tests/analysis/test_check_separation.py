@@ -151,10 +151,10 @@ def test_advice_holds() -> None:
 
 def test_many_levels_are_a_sparse_design() -> None:
     rng = np.random.default_rng(2)
-    firm = np.array([f"f{i:04d}" for i in rng.integers(0, 200, 2500)])
-    y = rng.random(2500) < 0.5
+    firm = np.array([f"f{i:04d}" for i in rng.integers(0, 300, 6000)])
+    y = rng.random(6000) < 0.5
     y[firm == "f0007"] = True
-    found = dfeas.check_separation(pd.DataFrame({"firm": firm, "size": rng.normal(size=2500)}), y)
+    found = dfeas.check_separation(pd.DataFrame({"firm": firm, "size": rng.normal(size=6000)}), y)
     assert found.levels == {"firm": ["f0007"]}
     assert found.points == list(np.flatnonzero(firm == "f0007"))
     matrix = sparse.csr_array(pd.get_dummies(firm, drop_first=True).to_numpy(np.float64))

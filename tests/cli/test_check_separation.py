@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ SMALL = "24MB"
 """Of which a table of ``COUNT`` rows is more than the part that may be held."""
 
 
+@cache
 def patients(n: int = COUNT) -> pd.DataFrame:
     """Ids, dates, incomes, wards, smokers; in the lung ward nobody died, nobody fell, and nobody is worse."""
     rng = np.random.default_rng(0)
@@ -244,7 +246,7 @@ def test_an_interrupt_ends_a_read_and_leaves_nothing(folder: Path, tmp_path: Pat
 @pytest.mark.parametrize("outcome", ["leak", "zeros", "grade"])
 def test_many_levels_held_or_not_are_the_same_regression(outcome: str, tmp_path: Path) -> None:
     """A sparse design; one that a column separates completely, and counts that are all zero."""
-    frame = patients()
+    frame = patients().copy()
     frame["firm"] = [f"f{j:02d}" for j in np.random.default_rng(5).integers(0, 60, len(frame))]
     frame["leak"], frame["zeros"] = frame.age > 50, 0
     others = [name for name in ("id", "born", "ward", "died", "leak", "falls", "zeros", "grade") if name != outcome]

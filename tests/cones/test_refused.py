@@ -105,11 +105,19 @@ def test_points_are_not_predicted_by_a_run_on_cones(tmp_path: Path) -> None:
         dfeas.predict(tmp_path / "run", np.eye(4))
 
 
-def test_commands_refuse_for_cones_what_is_for_points(tmp_path: Path) -> None:
+def test_commands_answer_for_cones_and_refuse_what_is_for_points(tmp_path: Path) -> None:
     data, mask, run = tmp_path / "data", tmp_path / "mask.npy", ("--out", tmp_path / "x")
     generate(ConeInstance("cones", 5, "l:5,q:4x20,s:3x10", 0.1), data)
     np.save(mask, np.ones(35, bool))
     np.save(tmp_path / "X.npy", np.ones((4, 2)))
+    answers: dict[tuple[Any, ...], str] = {
+        ("info", data): "5 of l, 20 of q 4, 10 of s 3; rank 75",
+        ("plan", data): "rows of cones (5 of l, 20 of q 4, 10 of s 3)",
+        ("solve", data, "--out", tmp_path / "run"): "feasible",
+        ("predict", tmp_path / "run", data, tmp_path / "p.npy"): "35 of 35 have A*y in their interior",
+    }
+    for words, said in answers.items():
+        assert said in CliRunner().invoke(commands, [str(word) for word in words]).output
     refused: list[tuple[Any, ...]] = [
         ("plan", data, "--method", "mirror-prox-euclidean"),
         ("plan", data, "--kernel", "rbf"),

@@ -309,3 +309,13 @@ def test_one_product_a_round_answers_all_methods_of_a_race(tmp_path: Path) -> No
             result.margin_lower,
             result.margin_upper,
         )
+
+
+def test_an_interrupted_run_goes_on_to_the_same_bits(tmp_path: Path) -> None:
+    X, labels = ring(5000, 5, 3)
+    dfeas.ingest(X.astype(np.float32), tmp_path / "ring", y=labels)
+    whole = dfeas.solve(tmp_path / "ring", kernel="polynomial")
+    dfeas.solve(tmp_path / "ring", kernel="polynomial", max_passes=1, out=tmp_path / "run")
+    found = dfeas.resume(tmp_path / "run", max_passes=100)
+    assert isinstance(found, dfeas.Result)
+    assert (found.margin_lower, found.kernel) == (whole.margin_lower, whole.kernel)

@@ -56,6 +56,7 @@ class TestStartedMethods(TestLinearMethods):
     families: ClassVar[dict[str, dict[str, Any]]] = {
         "planted": {"margin": 0.1},
         "planted thin": {"margin": 0.01},
+        "gaussian": {},
         "one-flip": {},
     }
 

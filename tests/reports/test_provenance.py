@@ -149,7 +149,7 @@ def test_commands_do_what_they_say(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     X, labels = three()
     ingested(tmp_path / "my data", X, labels)
     first = dfeas.solve("my data", out="run", **RUNS[name])
-    typed = commands_of(page_of(Path("run"), data=False))
+    typed = commands_of(page_of(Path("run")))
     if first.success:
         assert typed["To check it"] == ["dfeas", "verify", "run"]
         assert cli(*typed["To check it"][1:]).exit_code == 0

@@ -140,7 +140,7 @@ def test_a_race_stands_for_its_runs_in_order_and_its_page_is_beside_them(room: P
 
 
 def test_runs_on_different_data_are_compared_with_a_warning(room: Path, tmp_path: Path) -> None:
-    page = page_of(room / "separator", room / "conflict", out=tmp_path / "both.html", data=False)
+    page = page_of(room / "separator", room / "limit", out=tmp_path / "both.html", data=False)
     assert "Beware: these runs are on 2 different sets of points and labels" in page.words
     with pytest.raises(UsageError, match="with out='FILE'"):
         report([room / "separator", room / "conflict"])

@@ -138,3 +138,14 @@ def test_svmlight_without_the_last_features_is_predicted(here: Path, tmp_path: P
     dfeas.ingest(tmp_path / "new.svm", tmp_path / "new")
     with pytest.raises(dfeas.BadInputError, match=r"points of 2 features, the run .* had 3; .* ingest it with features=3"):
         dfeas.predict(tmp_path / "run", tmp_path / "new")
+
+
+def test_labels_of_new_rows_are_classes_of_the_run(here: Path, tmp_path: Path) -> None:
+    frame, result = pandas.read_csv("table.csv"), dfeas.solve("table.csv", "kind", intercept=True)
+    frame.assign(kind="mad").to_csv(tmp_path / "mad.csv", index=False)
+    with pytest.raises(dfeas.BadInputError, match=r"column kind is no feature .* no classes of the run \(bad, good\)"):
+        dfeas.predict(result, tmp_path / "mad.csv")
+    frame["kind"] = np.where(frame.kind == "good", "good", np.resize(["ill", "dead"], len(frame)))
+    frame.to_csv(tmp_path / "three.csv", index=False)
+    one = dfeas.solve(tmp_path / "three.csv", "kind", positive="good", out=tmp_path / "one")
+    assert (one.classes, dfeas.predict(tmp_path / "one", tmp_path / "three.csv").accuracy) == (("rest", "good"), 1.0)

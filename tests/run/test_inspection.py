@@ -19,6 +19,8 @@ from dfeas.engine.local import LocalEngine
 from dfeas.engine.scan import Tree
 from dfeas.errors import CorruptDataError
 from dfeas.linalg.points import Floats
+from dfeas.methods.protocol import Led, RideAlong
+from dfeas.methods.registry import METHODS
 from dfeas.passes.inspection import Inspected
 from dfeas.passes.select import Select
 from dfeas.verify.certificate import Certificate
@@ -202,3 +204,30 @@ def damage(path: Path, index: int) -> None:
     content = bytearray(file.read_bytes())
     content[17] ^= 4
     file.write_bytes(content)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_what_rides_along_leaves_the_look_where_it_is(
+    separable: Callable[..., tuple[Path, Floats]], monkeypatch: pytest.MonkeyPatch, classes: int
+) -> None:
+    """With a rider from the first pass on a yes costs no read of its own either."""
+    led = METHODS["working-set"]
+    assert isinstance(led, Led)
+    assert isinstance(led.method, RideAlong)
+    monkeypatch.setitem(METHODS, "working-set", replace(led, method=replace(led.method, after=0)))
+    path, _ = separable(classes)
+    result: Any = (
+        dfeas.solve(path, method="working-set")
+        if classes == 2
+        else dfeas.one_vs_rest(path, method="working-set", eps=1e-6).results["pos"]
+    )
+    assert (result.verdict, result.proof) == ("feasible", "rigorous")
+    assert result.reads == result.passes
+
+
+def test_what_cannot_be_looked_at_shows_nothing(separable: Callable[..., tuple[Path, Floats]]) -> None:
+    path, y = separable()
+    dataset = opened(path, intercept=False)
+    look = sight(dataset, Certificate("separator", dataset.fingerprint, y))
+    assert look is not None
+    assert look(0, np.full((3, 6), np.inf), np.ones(3, np.int8)) is None

@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import chdir
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dfeas
+from dfeas.cli.remote import _absolute_paths
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.run.checkpoint.codec import dump
 from dfeas.run.resources import attend_runs
@@ -188,7 +190,8 @@ def test_what_does_not_fit_is_refused_by_name(tmp_path: Path, arrays: Callable[.
     X, labels = arrays("halfspace", 5, 400, seed=0)
     run, file = tmp_path / "run", tmp_path / "run" / "certificate.npz"
     known = dfeas.solve(X, labels, out=run)
-    dfeas.in_hull(np.full(4, 9.0), X[:, :4], out=tmp_path / "hull")
+    dfeas.ingest(X, tmp_path / "data", y=labels)
+    dfeas.in_hull(np.full(5, 9.0), tmp_path / "data", out=tmp_path / "hull")
     dfeas.one_vs_rest(X, labels, out=tmp_path / "classes")
     kernel, nothing = dfeas.solve(X, labels, kernel="rbf"), dfeas.solve(X, labels, method="perceptron", max_passes=1)
     names = np.where(labels > 0, "x", "y")
@@ -201,7 +204,7 @@ def test_what_does_not_fit_is_refused_by_name(tmp_path: Path, arrays: Callable[.
         (lambda: dfeas.solve(X, labels, start=tmp_path), BadInputError, "no finished run"),
         (lambda: dfeas.solve(X, labels, start=kernel), UsageError, "kernel"),
         (lambda: dfeas.solve(X, labels, start=nothing), BadInputError, "nothing to start from"),
-        (lambda: dfeas.solve(X, labels, start=tmp_path / "hull"), BadInputError, "hull"),
+        (lambda: dfeas.solve(X, labels, start=tmp_path / "hull"), BadInputError, "a run of a hull"),
         (lambda: dfeas.solve(X, labels, start=tmp_path / "classes"), BadInputError, "several classes"),
         (lambda: os.truncate(file, 500) or dfeas.solve(X, labels, start=run), CorruptDataError, "not a readable certificate"),
         (
@@ -222,3 +225,19 @@ def test_the_command_line_says_where_it_begins(halves: Callable[..., Path], tmp_
     assert "1.01 reads" in started.stdout
     lost = typed("solve", new, "--start", tmp_path / "none", "--out", tmp_path / "more")
     assert (lost.returncode, lost.stderr.count("\n")) == (4, 1)
+
+
+def test_soft_margins_of_classes_begin_from_those_of_the_same_classes(arrays: Callable[..., Any]) -> None:
+    X, _ = arrays("gaussian", 4, 3000, seed=3)
+    names = np.array(["a", "b", "c"])[np.argmax(X[:, :3], axis=1)]
+    known = dfeas.soft_margin_classes(X[:2900], names[:2900])
+    own, started = dfeas.soft_margin_classes(X, names), dfeas.soft_margin_classes(X, names, start=known)
+    assert started.success
+    assert started.reads < own.reads
+    with pytest.raises(BadInputError, match="other classes"):
+        dfeas.soft_margin_classes(X, np.char.add(names, "x"), start=known)
+
+
+def test_workers_in_other_folders_find_where_a_submitted_run_begins(tmp_path: Path) -> None:
+    with chdir(tmp_path):
+        assert _absolute_paths("data", {"start": "run"}) == {"start": str(tmp_path / "run")}

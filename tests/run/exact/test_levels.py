@@ -1,6 +1,7 @@
 """Levels eliminated: against the partition of the dense points, and with evidence that the checker proves."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from dfeas.run.exact.levels import Levels
 from dfeas.run.exact.partition import partition
 from dfeas.run.exact.search import Face, decide_levels
 from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI
+from tests.run.making import run_until
 
 
 def table(seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -185,3 +187,13 @@ def test_a_search_that_memory_does_not_hold_says_so(monkeypatch: pytest.MonkeyPa
     undecided = dfeas.separation([[1.0, 1.0], [1.0, 2.0], [3.0, 1.0], [1.0, 1.0]], [0, 1, 1, 1])
     assert undecided.kind is None
     assert "points of 3 features are more than the exact search holds" in undecided.message
+
+
+@pytest.mark.parametrize("limit", [1e-3, None])
+def test_a_limit_leaves_it_open(limit: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dfeas.run.solver_thread.GRACE", 0.0)
+    monkeypatch.setattr("dfeas.run.solver_thread.LOOK_SECONDS", 0.0)
+    X, y = panel(OVERLAP, 2_000, 300)
+    options: dict[str, Any] = {"intercept": True, "method": "perceptron", "max_passes": 1, "time_limit": limit}
+    undecided = run_until(lambda: limit is None, dfeas.separation, X, y, **options)
+    assert (undecided.kind, undecided.result.method) == (None, "perceptron")
