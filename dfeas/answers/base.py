@@ -86,11 +86,6 @@ class Conclusion(Answer):
         """Read it back from the folder of its run, beside the result. Raises CorruptDataError, and what ``from_json`` does."""
         return cls.from_json(read_json(run / cls.FILE, cls.SHAPE, Path(cls.FILE).stem, cls.FORMAT), result=result)
 
-    @property
-    def fingerprint(self) -> str:
-        """Hash of the data, that of the solve."""
-        return str(self.result.fingerprint)
-
 
 class Plotted(ABC):
     """An answer of runs whose traces are drawn over each other."""

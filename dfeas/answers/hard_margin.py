@@ -129,6 +129,11 @@ class HardMargin(Conclusion):
         assert self.result.margin_tolerance is not None, "it was asked for"
         return self.result.margin_tolerance
 
+    @property
+    def fingerprint(self) -> str:
+        """Hash of the data, that of the solve."""
+        return self.result.fingerprint
+
 
 _MAYBE = Number(0, none=True)
 

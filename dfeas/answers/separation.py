@@ -89,6 +89,11 @@ class Separation(Conclusion):
     def is_decided(self) -> bool:
         return self.kind is not None
 
+    @property
+    def fingerprint(self) -> str:
+        """Hash of the data, that of the solve."""
+        return self.result.fingerprint
+
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Hull(Displayed):

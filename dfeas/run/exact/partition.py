@@ -31,6 +31,11 @@ from dfeas.run.exact.guesses import APART, EvenPoints, guess_basis, heavy, neare
 HEAVY = 0.5
 """Points that are in a conflict have a weight of at least one, all others have none."""
 
+LONG = 100
+"""Pivots for each dimension after which the least-index rule follows, which never cycles (Terlaky 1985)."""
+AT_ONCE = 1 << 20
+"""Products of integers between two beats, about; a system of d equations is solved for 1024 / d right sides."""
+
 
 @dataclass(frozen=True)
 class FacePartition:
@@ -250,8 +255,7 @@ def _pivot_bases(points: Integers, ranked: NDArray[np.int64]) -> FacePartition:
         ahead = guess_basis(tableau, u, reduced, basis)
         if tuple(sorted(ahead.tolist())) in known or len(independent(points[ahead])) < len(ahead):  # float64 saw no zero pivot
             ahead = basis.copy()
-            # after so many the least-index rule follows, which never cycles (Terlaky 1985)
-            if pivots < 100 * len(basis):
+            if pivots < LONG * len(basis):
                 out = int(negative[_least(u[negative])])
                 # the point with a negative coordinate for which it costs the least to become zero
                 row = tableau[:, out]
@@ -276,8 +280,7 @@ def _invert(matrix: Integers) -> tuple[Integers, int]:
 
 def _multiply(points: Integers, matrix: Integers) -> Integers:
     """The product of points (s, d) and a matrix (d, d), in pieces."""
-    # about so many products of integers between two beats: a system of d equations for 1024 / d right sides
-    few = max(1, (1 << 20) // matrix.size)
+    few = max(1, AT_ONCE // matrix.size)
     pieces = []
     for first in range(0, len(points), few):
         beat()
