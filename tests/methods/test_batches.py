@@ -88,15 +88,14 @@ def test_little_memory_meets_half_of_the_data_before_a_pass_that_finds_too_much(
 
 
 def test_few_columns_and_passes_separate_whatever_the_seed(heavy: None, arrays: Callable[..., Any]) -> None:
-    for seed in range(6):
+    for seed in range(3):
         engine, facts = problem(*arrays("halfspace", 40, 24_000, seed=seed), block_rows=120)
         found = states(PointWorkingSet(), engine, facts)
         assert found[-1].bracket.lower > 0
         assert found[-1].full == 2
         assert found[-1].met == len(schedule(facts, facts.n, 0).batches) == 2
         assert len(found[-1].columns) < 80 * facts.m
-        with_all = [len(np.unique(state.columns.index)) == len(state.columns) for state in found]
-        assert all(with_all)
+        assert all(len(np.unique(state.columns.index)) == len(state.columns) for state in found)
 
 
 def test_a_batch_has_no_more_wrong_than_the_leave_one_out_bound(heavy: None, arrays: Callable[..., Any]) -> None:
@@ -143,7 +142,7 @@ def test_a_wrong_label_is_found_with_batches(heavy: None, arrays: Callable[..., 
     assert last.best.index[last.best.score.argmin()] == instance.wrong_point
 
 
-@pytest.mark.parametrize("kind", ["halfspace", "gaussian", "one-flip"])
+@pytest.mark.parametrize("kind", ["halfspace", "one-flip"])
 def test_any_number_of_threads_has_the_same_bits(heavy: None, arrays: Callable[..., Any], kind: str) -> None:
     engine, facts = problem(*arrays(kind, 20, 12_000, margin=0.05), block_rows=100)
     method = PointWorkingSet()

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import nnls
 
 import dfeas
 from dfeas.data.generate.points import Instance
@@ -21,7 +20,7 @@ from dfeas.engine.local import LocalEngine
 from dfeas.geometry.points import prefer_method
 from dfeas.linalg import separation
 from dfeas.methods.mirror_prox_one_pass import OnePassMirrorProx
-from dfeas.methods.protocol import Facts, LedState, RideAlong, Sparse
+from dfeas.methods.protocol import Facts, LedState, RideAlong
 from dfeas.methods.smooth_perceptron import SmoothPerceptron
 from dfeas.methods.working_set import AT, batches
 from dfeas.methods.working_set.batches import passes_ahead, solver_room
@@ -56,7 +55,7 @@ def states(method: Any, engine: LocalEngine, facts: Facts, most: int = 100) -> l
     return found
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_sample_and_two_passes_separate_a_thin_margin(arrays: Callable[..., Any], seed: int) -> None:
     engine, facts = problem(*arrays("halfspace", 20, 40_000, seed=seed), block_rows=1000)
     method = PointWorkingSet()
@@ -87,14 +86,6 @@ def test_what_fits_is_read_once_and_confirmed(arrays: Callable[..., Any]) -> Non
     assert (result.verdict, result.passes) == ("infeasible", 1)
 
 
-def test_columns_are_never_dropped_while_memory_holds_them(arrays: Callable[..., Any]) -> None:
-    engine, facts = problem(*arrays("halfspace", 30, 60_000, seed=3), block_rows=3000)
-    found = states(PointWorkingSet(), engine, facts)
-    for before, after in pairwise(found):
-        assert np.isin(before.columns.index, after.columns.index).all()
-        assert len(np.unique(after.columns.index)) == len(after.columns)
-
-
 @pytest.mark.parametrize(("seed", "flips"), [(2, 20), (8, 2), (22, 1)])
 def test_columns_are_dropped_once_at_most_however_many_conflicts_are_refused(
     seed: int, flips: int, monkeypatch: pytest.MonkeyPatch
@@ -116,7 +107,7 @@ def test_columns_are_dropped_once_at_most_however_many_conflicts_are_refused(
     assert sum(not np.isin(before.columns.index, after.columns.index).all() for before, after in pairwise(found)) <= 1
 
 
-def test_columns_join_where_there_is_room_behind_the_others(arrays: Callable[..., Any]) -> None:
+def test_columns_join_where_there_is_room_behind_the_others_and_none_is_dropped(arrays: Callable[..., Any]) -> None:
     """The third time there is no copy of W; and no state changes with what joins later, twice or once."""
     X, labels = arrays("halfspace", 30, 60_000, seed=3)
     engine, facts = problem(X, labels, block_rows=3000)
@@ -126,6 +117,9 @@ def test_columns_join_where_there_is_room_behind_the_others(arrays: Callable[...
         answer = engine.run(method.ask(state))
         seen.append(state := method.tell(state, answer))
     assert len(seen) >= 3
+    for before, after in pairwise(seen):
+        assert np.isin(before.columns.index, after.columns.index).all()
+        assert len(np.unique(after.columns.index)) == len(after.columns)
     points = [each.columns.points for each in seen]
     assert np.shares_memory(points[-1], points[-2])
     again = engine.run(Select(seen[-2].solution.y, np.inf, 500, 500)).append_to(seen[1].columns, 0)
@@ -140,7 +134,7 @@ def test_columns_join_where_there_is_room_behind_the_others(arrays: Callable[...
     st.integers(0, 6),
     st.integers(0, 999),
 )
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_a_tiny_budget_ends_within_the_bound_of_von_neumann(
     m: int, n: int, family: tuple[str, float], more: int, seed: int
 ) -> None:
@@ -228,18 +222,6 @@ def test_what_takes_a_basis_says_for_how_much_memory_there_is_room_for_one() -> 
     assert states(PointWorkingSet(), engine, facts)[-1].bracket.lower > 0
 
 
-def test_one_wrong_label_is_named_first(arrays: Callable[..., Any]) -> None:
-    instance = Instance("one-flip", 30, 50_000, 0.02, seed=5)
-    engine, facts = problem(*arrays("one-flip", 30, 50_000, margin=0.02, seed=5), block_rows=2500)
-    last = states(PointWorkingSet(), engine, facts)[-1]
-    assert last.full <= 2
-    sparse = last.best
-    assert isinstance(sparse, Sparse)
-    assert sparse.score is not None
-    assert sparse.index[sparse.score.argmin()] == instance.wrong_point
-    assert len(sparse.index) <= 31
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_a_conflict_comes_with_the_hyperplane_that_has_all_but_the_wrong_labels_right(
     arrays: Callable[..., Any], seed: int
@@ -282,19 +264,6 @@ def test_the_maximum_margin_of_data_on_disk(tolerance: float, dataset: Callable[
     assert result.passes < 6
 
 
-def test_the_maximum_margin_is_that_of_an_independent_quadratic_program(arrays: Callable[..., Any]) -> None:
-    """Least distance programming by NNLS (Lawson and Hanson 1974, chapter 23) on 100 x 20,000."""
-    X, labels = arrays("halfspace", 100, 20_000)
-    result = dfeas.solve(X, labels, intercept=False, margin_tolerance=1e-3)
-    A = X.astype(np.float64) * labels[:, None]
-    A /= np.linalg.norm(A, axis=1)[:, None]
-    target = np.append(np.zeros(100), 1.0)
-    rest = target - np.vstack([A.T, np.ones(20_000)]) @ nnls(np.vstack([A.T, np.ones(20_000)]), target, maxiter=10_000)[0]
-    widest = (A @ (-rest[:100] / np.linalg.norm(rest[:100]))).min()
-    assert widest * (1 - 1e-3) <= result.margin_lower <= widest * (1 + 1e-6)
-    assert widest * (1 - 1e-6) <= result.margin_upper <= widest / (1 - 1e-3)
-
-
 @pytest.mark.parametrize(("seed", "tolerance"), [(0, 0.1), (2, 1e-2), (3, 1e-4)])
 @pytest.mark.parametrize("by", [0, None], ids=["sorted", "as drawn"])
 def test_the_maximum_margin_is_reached_whatever_the_order(seed: int, tolerance: float, by: int | None) -> None:
@@ -318,7 +287,7 @@ def test_the_maximum_margin_is_reached_whatever_the_order(seed: int, tolerance: 
 
 @pytest.mark.parametrize("tolerance", [0.1, 1e-3, 1e-6])
 def test_the_maximum_margin_of_small_data_and_with_a_tiny_cap(tolerance: float) -> None:
-    for seed in range(40):
+    for seed in range(12):
         rng = np.random.default_rng(seed)
         A = rng.standard_normal((40, 4))
         A = A * np.sign(A @ np.ones(4))[:, None]
@@ -406,9 +375,8 @@ def test_a_first_separator_that_has_nearly_every_point_wrong() -> None:
     assert found[-1].full <= 4
 
 
-@pytest.mark.parametrize("part", range(4))
-def test_small_instances_are_decided_as_by_exact_arithmetic_through_the_checker_and_with_a_tiny_cap(part: int) -> None:
-    for seed in range(100 * part, 100 * (part + 1)):
+def test_small_instances_are_decided_as_by_exact_arithmetic_through_the_checker_and_with_a_tiny_cap() -> None:
+    for seed in range(150):
         A = small_instance(seed).astype(float)
         m = len(A)
         wanted = "conflict" if conflicts(small_instance(seed)) else "feasible"
@@ -484,12 +452,3 @@ def test_a_leader_separates_wide_points_or_hands_over(
         assert sorted(each["point"] for each in result.conflicts) == [0, 60]
     else:
         assert result.passes <= AT.lead
-
-
-def test_bounds_are_those_of_the_theorems() -> None:
-    facts = Facts(100, 10**6)
-    log = math.log(10**6)
-    assert dfeas.METHODS["smooth-perceptron"].bound(facts, 0.01) == pytest.approx(2 + 200 * math.sqrt(2 * log))
-    assert dfeas.METHODS["mirror-prox-fixed"].bound(facts, 0.01) == pytest.approx(1 + 100 * math.sqrt(2 * log))
-    assert dfeas.METHODS["perceptron"].bound(facts, 0.01) == pytest.approx(1 + 1e4)
-    assert dfeas.METHODS["working-set"].bound(facts, 0.01) == pytest.approx(5 + 200 * math.sqrt(2 * log))
