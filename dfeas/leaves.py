@@ -39,10 +39,9 @@ def cone_checker() -> Any:
     return load("dfeas.cones.checker.core").Cones()
 
 
-def cone_rows_of_block(header: Any) -> int:
-    """How many rows of stored cones a block has."""
-    rows: int = load("dfeas.cones.product").rows_of_block(header)
-    return rows
+def rows_of_cones(table: Any) -> Any:
+    """What the core asks about rows of such cones."""
+    return load("dfeas.cones.product").RowsOfCones(table)
 
 
 def pick_cones(dataset: Any, mask: Any) -> Any:

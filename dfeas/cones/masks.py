@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.cones.product import Placing, Product
+from dfeas.cones.product import Placing, Product, RowsOfCones
 from dfeas.data.dataset import Dataset, array_reader
 from dfeas.data.storage.layout import PADDING, chunks_together, codes_of, kind_of
 from dfeas.data.subsets import SubsetReader, all_of, open_mask, subset_of
@@ -36,7 +36,7 @@ def pick_cones(dataset: Dataset, mask: Any) -> Dataset:
         stored_norms=array_reader("norm", norm, block_rows),
         numbers=numbers,
         features=dataset.features,
-        cones=product.table,
+        rows=RowsOfCones(product.table),
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy  # loads its parts when they are used
@@ -30,6 +30,7 @@ from dfeas.data.storage.layout import (
     rows_of,
     sparse_block_rows,
 )
+from dfeas.data.storage.sparse_readers import Entries
 from dfeas.errors import BadInputError
 from dfeas.linalg.points import Floats
 
@@ -37,6 +38,8 @@ EQUALITIES = ("z", "f")
 """Kinds of the zero cone, the second one of older versions."""
 MOST_PRODUCTS = 1 << 22
 """Products that equalities may take, in fractions or integers: half a minute, or ten seconds."""
+GRAM = 1000
+"""Sparse rows, or features, of a cone whose products with each other the checker may store as an array."""
 EXISTS, OPEN = {"feasible": "some", "infeasible": "no"}, "it is not decided whether some"
 """What a verdict says of an x; of others it is open."""
 Run = tuple[str, int, int]
@@ -308,8 +311,34 @@ def _refuse_equalities(why: str) -> BadInputError:
     return BadInputError(f"cones: the equalities of 'z' {why}; {text}")
 
 
-def rows_of_block(header: Header) -> int:
-    """Rows of a block of stored cones."""
-    assert header.cones is not None, "its rows are those of cones"
-    entries = None if header.entries is None else header.entries / header.cones.rows
-    return Product(header.cones.counts).block_rows(header.m, np.dtype(header.dtype).itemsize, entries)
+@dataclass(frozen=True)
+class RowsOfCones:
+    """What the core asks about rows of cones, see ``data.rows``."""
+
+    table: ConeTable
+
+    kind: ClassVar = "cones"
+    word: ClassVar = "rows of cones"
+    take_labels: ClassVar = False
+    scored_apart: ClassVar = False
+
+    def rank(self, n: int) -> int:
+        """Eigenvalues of all cones."""
+        return self.table.rank
+
+    def label_type(self, classes: Sequence[str]) -> np.dtype[Any]:
+        """That of codes."""
+        return CODE
+
+    def block_rows(self, header: Header, entry_bytes: int) -> int:
+        """Those of whole cones."""
+        entries = None if header.entries is None else header.entries / self.table.rows
+        return Product(self.table.counts).block_rows(header.m, np.dtype(header.dtype).itemsize, entries)
+
+    def temporary_bytes(self, block_rows: int, m: int, entries: Entries | None) -> int:
+        """Scores, matrices and their powers in a scan; in the checker copies of a cone's rows."""
+        largest = self.table.largest
+        if entries is not None:
+            side = min(largest, m, GRAM)
+            return 240 * block_rows + 6 * entries.block_bytes + 48 * side * side
+        return max(240 * block_rows + 16 * largest * m, 48 * largest * m)

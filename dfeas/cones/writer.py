@@ -13,7 +13,7 @@ import scipy  # loads its parts when they are used
 from numpy.typing import NDArray
 
 from dfeas.cones.algebra import cone_norms
-from dfeas.cones.product import EQUALITIES, Placing, Product, Program, solutions, times, whole
+from dfeas.cones.product import EQUALITIES, Placing, Product, Program, RowsOfCones, solutions, times, whole
 from dfeas.data.arrays import accept_array, stored_dtype
 from dfeas.data.dataset import Dataset, array_reader
 from dfeas.data.storage.layout import CODE, SPARSE_BELOW, SPARSE_BLOCK_BYTES, Header, index_size
@@ -263,7 +263,7 @@ def cones_in_memory(X: Any, product: Product, where: str = "X", first: int = 0) 
         block_rows=block_rows,
         labels=array_reader("label", placing.label, block_rows),
         stored_norms=array_reader("norm", norm, block_rows),
-        cones=product.table,
+        rows=RowsOfCones(product.table),
         numbers=np.where(placing.source < 0, -1, placing.source + first) if first else None,
         **held,
     )

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.cache import HELD_BYTES, Kept
 from dfeas.data.labels import place_of
+from dfeas.data.rows import POINTS, Rows
 from dfeas.data.source import Transform, view_text
 from dfeas.data.storage.chunks import ChunkReader
 from dfeas.data.storage.layout import PADDING, ConeTable, Header, seen_fingerprint
@@ -55,7 +56,7 @@ class Dataset:
     labels: RowReader
     stored_norms: RowReader | None = None  # None: computed when a block is read
     entries: Entries | None = None  # of sparse points
-    cones: ConeTable | None = None  # whose rows the points are
+    rows: Rows = POINTS  # what they make
     program: Any = None  # that the rows of cones were made of
     rounded: bool = False  # whether these stand for others that are not float64
     # how it is seen
@@ -87,12 +88,17 @@ class Dataset:
     @property
     def rank(self) -> int:
         """What theorems count: points, or eigenvalues of cones."""
-        return self.n if self.cones is None else self.cones.rank
+        return self.rows.rank(self.n)
 
     @property
     def kind(self) -> str:
         """What its rows make: "points" or "cones"."""
-        return "points" if self.cones is None else "cones"
+        return self.rows.kind
+
+    @property
+    def cones(self) -> ConeTable | None:
+        """Whose rows these are."""
+        return self.rows.table
 
     @property
     def chunk_rows(self) -> int:
@@ -181,7 +187,7 @@ class Dataset:
         return np.asarray((found / np.where(norm > 0, norm, 1.0))[codes != PADDING])
 
     def __repr__(self) -> str:
-        return f"<Dataset {self.n} {'rows of cones' if self.cones else 'points'} of {self.m} features, {self.dtype.name}>"
+        return f"<Dataset {self.n} {self.rows.word} of {self.m} features, {self.dtype.name}>"
 
     def sides(self, positive: int) -> dict[str, tuple[str | None, int]]:
         """Class and points of the labels -1 and +1, of which so many are ``positive``; without labels of +1 alone."""

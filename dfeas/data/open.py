@@ -11,24 +11,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas import leaves
 from dfeas.data.arrays import accept_stored, assemble, encode, open_arrays, stored_dtype
 from dfeas.data.collections import is_collection, open_lazily
 from dfeas.data.dataset import Dataset, array_reader, damaged_chunk
 from dfeas.data.frames import bring_here, require_aligned
 from dfeas.data.ingest.options import is_file
-from dfeas.data.labels import points_of, stored_type, too_many
-from dfeas.data.source import DataSpec, Found, Source
+from dfeas.data.labels import points_of, too_many
+from dfeas.data.rows import rows_of
+from dfeas.data.source import DataSpec, Source, There
 from dfeas.data.storage.chunks import ChunkReader, chunk_reader, open_folder
 from dfeas.data.storage.files import refuse_links
 from dfeas.data.storage.layout import (
-    CODE,
     Header,
     chunks_together,
     every,
     fingerprint,
-    scanned_rows,
-    sparse_block_rows,
     sparse_together,
 )
 from dfeas.data.storage.patience import once_more
@@ -51,7 +48,7 @@ def _open_sparse(path: Place, arrays: dict[str, StoredArray], header: Header) ->
     offsets, rows = _offsets(path, arrays, header), header.block_rows
     data, indices = (EntryChunks(ChunkReader(name, open_folder(path / name), arrays[name])) for name in ("X/data", "X/indices"))
     sizes = data.dtype.itemsize, indices.dtype.itemsize
-    together = sparse_together(rows, _usual_rows(header, sum(sizes)), offsets, sum(sizes))
+    together = sparse_together(rows, rows_of(header).block_rows(header, sum(sizes)), offsets, sum(sizes))
     indptr = chunk_reader("X/indptr", path / "X/indptr", arrays["X/indptr"], together=together)
     points: PointReader = CsrChunks(str(path), header.n, header.m, rows, offsets, data, indices, indptr, together)
     if not isinstance(path, Path):
@@ -69,33 +66,33 @@ def _offsets(path: Place, arrays: dict[str, StoredArray], header: Header) -> NDA
     return offsets
 
 
-def locate(spec: DataSpec) -> Found:
+def locate(spec: DataSpec) -> There:
     """What kind of data there is. Raises CorruptDataError for a dataset whose ingest did not finish."""
     if isinstance(spec.where, Dataset):
-        return Found("rows of cones")
+        return "rows of cones", None
     if not spec.by_path:
-        return Found("collection" if is_collection(spec.where) else "memory")
+        return "collection" if is_collection(spec.where) else "memory", None
     path = place(spec.where)
     with translate_errors_at(path):
         root = find_root(path)
         if root is not None:
-            return Found("dataset" if ATTRIBUTE in root["attributes"] else "array", root)
+            return "dataset" if ATTRIBUTE in root["attributes"] else "array", root
         if not path.exists():
-            return Found("nothing")
-        return Found("file" if is_file(path) else "array")
+            return "nothing", None
+        return "file" if is_file(path) else "array", None
 
 
 def resolve(source: Source) -> Source:
     """Data as a verb has it, with what is there, and with labels by path from any folder, or as a file of points has them: a
     column, or an array in it.
     """
-    spec, found = source.spec, locate(source.spec)
-    source = replace(source, found=found)
-    if spec.choice and found.kind in ("dataset", "array"):
+    spec, there = source.spec, locate(source.spec)
+    source = replace(source, there=there)
+    if spec.choice and there[0] in ("dataset", "array"):
         raise UsageError(f"{spec.where}: columns are chosen of a table, CSV, TSV or Parquet; this is none")
     if not spec.by_path or spec.point is not None or spec.all_positive:
         return source
-    if found.kind == "file":
+    if there[0] == "file":
         from dfeas.data.ingest.readers import labels_in  # with readers of all formats
 
         return replace(source, spec=replace(spec, labels=labels_in(spec.where, spec.labels, spec.choice)))
@@ -106,28 +103,28 @@ def resolve(source: Source) -> Source:
     return replace(source, spec=replace(spec, labels=absolute(spec.labels)))
 
 
-def open_data(source: Source, there: Opener | None = None) -> tuple[Source, Dataset]:
+def open_data(source: Source, lazily: Opener | None = None) -> tuple[Source, Dataset]:
     """Data that a question is asked about, and how others open it again: with intercept and point as they are here. Labels of
-    many classes stay codes where each is set against the rest. Collections stay where they lie if somebody opens them
-    ``there``. Raises BadInputError for more than two classes otherwise.
+    many classes stay codes where each is set against the rest. A collection stays where it lies if somebody opens
+    it so ``lazily``. Raises BadInputError for more than two classes otherwise.
     """
     source = resolve(source)
-    dataset = open_source(source, there)
+    dataset = open_source(source, lazily)
     if len(dataset.classes) > 2 and dataset.positive is None and not source.spec.one_vs_rest:
         raise too_many(dataset.classes, dataset.where)
     point = None if source.spec.point is None else order_point(dataset, source.spec)
     spec = replace(source.spec, intercept=dataset.intercept, point=point, point_features=())
-    return replace(source, spec=spec, found=None), dataset
+    return replace(source, spec=spec, there=None), dataset
 
 
-def open_source(source: Source, there: Opener | None = None) -> Dataset:
+def open_source(source: Source, lazily: Opener | None = None) -> Dataset:
     """Open data, without reading points, but those of a file, which are read into memory. Raises BadInputError when there is
     nothing usable at a path, CorruptDataError when it is damaged or incomplete.
     """
-    spec, found = source.spec, source.found or locate(source.spec)
-    source = replace(source, found=found)
+    spec, there = source.spec, source.there or locate(source.spec)
+    source = replace(source, there=there)
     places = [place(each) if spec.by_path and each is not None else None for each in (spec.where, spec.beside)]
-    opener = there if there is not None and found.kind == "collection" else OPENERS[found.kind]
+    opener = lazily if lazily is not None and there[0] == "collection" else OPENERS[there[0]]
     with translate_errors_at(places[0]), translate_errors_at(places[1]):
         dataset = opener(source)
         for view in VIEWS:
@@ -137,7 +134,7 @@ def open_source(source: Source, there: Opener | None = None) -> Dataset:
 
 def _refuse_cones(dataset: Dataset, source: Source) -> Dataset:
     """Raise UsageError when something is asked of cones that has a meaning for points only."""
-    if dataset.cones is None:
+    if dataset.rows.take_labels:
         return dataset
     if not source.cones:
         text = "cones: solve, race, resume, plan, verify, predict and info work on them, this does not"
@@ -170,10 +167,10 @@ def _join(dataset: Dataset, source: Source) -> Dataset:
     if not spec.also and spec.mask is None:
         return dataset
     chosen = None if spec.one_vs_rest else spec.positive
-    each = replace(source, spec=replace(spec, also=(), mask=None, positive=chosen, transform=None), fingerprint="", found=None)
+    each = replace(source, spec=replace(spec, also=(), mask=None, positive=chosen, transform=None), fingerprint="", there=None)
     others = [open_source(replace(each, spec=replace(each.spec, where=where))) for where in spec.also]
     parts, mask = [_choose_class(dataset, each), *others], spec.mask
-    if spec.also and any(part.cones is not None for part in parts):
+    if spec.also and not all(part.rows.take_labels for part in parts):
         raise UsageError(f"{spec.where}: a dataset of cones is asked about by itself; leave out also")
     if not spec.by_path:
         mask = accept_stored(bring_here(mask), "mask")
@@ -231,9 +228,9 @@ VIEWS = (
 
 
 def _open_dataset(source: Source) -> Dataset:
-    assert source.found is not None, "it was looked for"
-    assert source.found.root is not None, "a dataset has one"
-    path, root = place(source.spec.where), source.found.root
+    assert source.there is not None, "it was looked for"
+    path, (_, root) = place(source.spec.where), source.there
+    assert root is not None, "a dataset has one"
     header, arrays = _arrays(path, root)
     expected = _checksums(path, arrays["checksum"], header)
     if root["attributes"].get(SEAL) != seal(root):
@@ -255,7 +252,8 @@ def _open_dataset(source: Source) -> Dataset:
 
         return chunk_reader(name, path / name, arrays[name], kept, together, compare)
 
-    points, entries, together = None, None, chunks_together(header.block_rows, _usual_rows(header), header.n)
+    rows = rows_of(header)
+    points, entries, together = None, None, chunks_together(header.block_rows, rows.block_rows(header, 0), header.n)
     if header.entries is not None:
         points, entries, together = _open_sparse(path, arrays, header)
     block_rows = together * header.block_rows
@@ -271,7 +269,7 @@ def _open_dataset(source: Source) -> Dataset:
         stored_norms=reader("norm"),
         features=header.features,
         entries=entries,
-        cones=header.cones,
+        rows=rows,
         **_facts_of_labels(header, expected),
     )
 
@@ -288,18 +286,6 @@ def _facts_of_labels(header: Header, expected: NDArray[np.uint32]) -> dict[str, 
     }
 
 
-def _usual_rows(header: Header, entry_bytes: int = 0) -> int:
-    """Rows of a block as an ingest cuts them, or more of wide points: smaller ones would take longer to go through than to read
-    and to scan. Sparse ones have ``entry_bytes`` for each of their entries.
-    """
-    itemsize = np.dtype(header.dtype).itemsize
-    if header.cones is not None:
-        return leaves.cone_rows_of_block(header)
-    if header.entries is not None:
-        return sparse_block_rows(header.entries / header.n, entry_bytes, header.n)
-    return scanned_rows(header.m, itemsize, header.n)
-
-
 def _arrays(path: Place, root: dict[str, Any]) -> tuple[Header, dict[str, StoredArray]]:
     """What a dataset says of itself, and its arrays, which are as it says. That no file is missing is seen here. An object
     store says a thousand names a request: there it is seen when they are read.
@@ -310,7 +296,7 @@ def _arrays(path: Place, root: dict[str, Any]) -> tuple[Header, dict[str, Stored
     names = ("X",) if header.entries is None else ARRAYS
     arrays = parse_arrays(root, (*names, "label", "norm", "checksum"), path)
     n, rows, blocks, entries = header.n, header.block_rows, -(-header.n // header.block_rows), header.entries or 0
-    label = CODE if header.cones is not None else stored_type(header.classes)
+    label = rows_of(header).label_type(header.classes)
     forms: dict[str, tuple[tuple[int, ...], tuple[str, ...], int]] = {  # shape, types, and rows of a chunk; 0: any
         "X": ((n, header.m), (header.dtype,), rows),
         "X/data": ((entries,), (header.dtype,), 0),

@@ -12,7 +12,7 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -367,11 +367,8 @@ IN_JSON |= {"many": "one_vs_rest", "also": "also", "mask": "mask", "transform": 
 """What results call the fields of a ``DataSpec``."""
 
 
-class Found(NamedTuple):
-    """What there is, as it was seen once."""
-
-    kind: str  # of ``open.OPENERS``
-    root: dict[str, Any] | None = None  # what ``zarr.json`` says, where there is one
+There = tuple[str, dict[str, Any] | None]
+"""A kind of ``open.OPENERS``, and what ``zarr.json`` says, where there is one."""
 
 
 @dataclass(frozen=True)
@@ -387,7 +384,7 @@ class Source:
     file_bytes: int = FILE_BYTES  # that a file of points may have, on disk and in memory
     known: tuple[str, ...] = ()  # classes that labels have which come with points or beside them; none: those that they show
     features: int | None = None  # of a file of svmlight, whose lines leave out zeros; None: up to the last that one of them has
-    found: Found | None = field(default=None, compare=False, repr=False)  # by whoever opens it now; it does not travel
+    there: There | None = field(default=None, compare=False, repr=False)  # by whoever opens it now; it does not travel
 
     def within(self, memory: int) -> Source:
         """The same for whoever has so much memory."""

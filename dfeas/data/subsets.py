@@ -114,7 +114,7 @@ def join_datasets(parts: Sequence[Dataset], mask: Any = None) -> Dataset:
     BadInputError when features, their names, types, classes or the length of the mask differ, or nothing is kept.
     """
     first, named = parts[0], next((part for part in parts if part.features), parts[0])
-    if first.cones is not None:
+    if not first.rows.take_labels:
         picked: Dataset = leaves.pick_cones(first, mask)
         return picked
     for part in parts[1:]:

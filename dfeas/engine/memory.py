@@ -10,11 +10,9 @@ import numpy as np
 
 from dfeas.data.cache import SIDES_BYTES
 from dfeas.data.dataset import AHEAD, Dataset
-from dfeas.data.inequalities import HomogeneousReader
 from dfeas.data.storage.readers import SliceReader
 from dfeas.data.storage.scratch import Picks
 from dfeas.data.subsets import SubsetReader
-from dfeas.data.views import MappedReader
 from dfeas.errors import UsageError, enough, format_bytes, spell
 from dfeas.linalg.blas import blas_threads
 from dfeas.machine import used_bytes
@@ -28,25 +26,12 @@ def thread_bytes(dataset: Dataset) -> int:
     # and over a network some are coming
     stored = dataset.base
     blocks = 1 if stored.in_memory else 3 + AHEAD * stored.points.distant
-    formed = dataset.stored is not None or isinstance(dataset.points, HomogeneousReader)
+    formed = dataset.stored is not None or any(each.m < dataset.m for each in _inside(dataset))
     seen = 2 * dataset.block_bytes if formed else 0  # one is scanned, one is formed
+    temporary = dataset.rows.temporary_bytes(dataset.block_rows, dataset.m, dataset.entries)
     # of dense points a block holds many points, and a vector is small beside it
     vectors = 0 if dataset.entries is None else 6 * 8 * dataset.dimension
-    return blocks * stored.block_bytes + seen + max(WIDE_TILE_BYTES, _temporary_bytes(dataset)) + vectors
-
-
-def _temporary_bytes(dataset: Dataset) -> int:
-    """Of a block of cones: scores, matrices and their powers in a scan; in the checker copies of a cone's rows. Of points a
-    tile at a time is looked at, whatever the block, but scores and bounds are those of a block.
-    """
-    rows, cones, entries = dataset.block_rows, dataset.cones, dataset.entries
-    if cones is None:
-        return 64 * rows  # scores of a point in several precisions, and bounds, while its block is scanned or checked
-    if entries is not None:
-        # sparse rows, or features, of a cone whose products with each other the checker may store as an array
-        side = min(cones.largest, dataset.m, 1000)
-        return 240 * rows + 6 * entries.block_bytes + 48 * side * side
-    return max(240 * rows + 16 * cones.largest * dataset.m, 48 * cones.largest * dataset.m)
+    return blocks * stored.block_bytes + seen + max(WIDE_TILE_BYTES, temporary) + vectors
 
 
 def held_bytes(dataset: Dataset) -> int:
@@ -68,7 +53,8 @@ def _inside(dataset: Dataset) -> Sequence[Dataset]:
     points = dataset.points
     if isinstance(points, SubsetReader):
         return points.parts
-    return (points.inner,) if isinstance(points, MappedReader | HomogeneousReader) else ()
+    inner = getattr(points, "inner", None)
+    return (inner,) if isinstance(inner, Dataset) else ()
 
 
 def require_addresses(need: float) -> None:
@@ -105,7 +91,7 @@ def cache_bytes(dataset: Dataset, memory: int, threads: int, *, worker: bool) ->
     """
     if dataset.in_memory:
         return 0
-    others = memory // 4 if worker else max(5 * memory // 8, POINT_BYTES * dataset.n * (dataset.cones is not None))
+    others = memory // 4 if worker else max(5 * memory // 8, POINT_BYTES * dataset.n * (not dataset.rows.scored_apart))
     return max(0, min(memory - others - threads * thread_bytes(dataset), dataset.bytes + dataset.sides_bytes))
 
 

@@ -233,10 +233,10 @@ def _in_pieces(directions: Scorer, block: Block) -> Iterator[tuple[slice, Floats
 
 def rule_of(trained: Trained, dataset: Dataset, directions: Scorer) -> Sign | Largest:
     """How points are scored. Raises BadInputError for a run on cones or cones to score, and for a run on other classes."""
-    if dataset.cones is not None:
+    if not dataset.rows.take_labels:
         raise BadInputError(f"{trained.run}: a run of points; {dataset.where} is a dataset of cones")
     data = trained.data
-    if data is not None and data.cones is not None:
+    if data is not None and not data.rows.take_labels:
         raise BadInputError(f"{trained.run}: a run on cones; its direction is for cones, not for points")
     if trained.classes is not None:
         return Largest(directions, trained.classes)

@@ -20,7 +20,7 @@ from dfeas.settings import read_setting
 
 def geometry_of(dataset: Dataset, kernel: Kernel | None = None) -> Geometry:
     """That of opened data, with the options of a kernel if one is asked for. Raises UsageError for a kernel on cones."""
-    if dataset.cones is not None:
+    if dataset.kind == "cones":
         cones: Geometry = leaves.cone_space()
         cones.require(dataset, kernel=kernel)
         return cones
@@ -44,10 +44,9 @@ def require_points(X: object, what: str) -> None:
     """Raise UsageError when X is cones, in memory or by the path of a dataset."""
     if isinstance(X, Dataset):
         raise UsageError(f"{what} asks about points, this is a product of cones: use solve")
-    if isinstance(X, str | Path) and looks_like_dataset(place(X)):
-        dataset = open_source(Source(DataSpec(X), cones=True))
-        if dataset.cones is not None:
-            raise UsageError(f"{X}: a dataset of cones; {what} asks about points: use solve")
+    stored = isinstance(X, str | Path) and looks_like_dataset(place(X))
+    if stored and not open_source(Source(DataSpec(X), cones=True)).rows.take_labels:
+        raise UsageError(f"{X}: a dataset of cones; {what} asks about points: use solve")
 
 
 def known_method(method: str, kernel: Kernel | None, more: tuple[str, ...] = ()) -> str:

@@ -54,8 +54,8 @@ def find_start(run: Any, dataset: Dataset, geometry: Geometry, facts: Facts, met
     """Where a run begins; None where the earlier one tells nothing here. Raises UsageError and BadInputError for misfits."""
     model = load_model(run)
     (certificate,) = model.certificates
-    if bool(geometry.text) != bool(certificate.kernel) or dataset.cones is not None:
-        asked = "cones" if dataset.cones is not None else "with a kernel" if geometry.text else "without a kernel"
+    if bool(geometry.text) != bool(certificate.kernel) or not dataset.rows.take_labels:
+        asked = dataset.kind if not dataset.rows.take_labels else "with a kernel" if geometry.text else "without a kernel"
         there = "with one" if certificate.kernel else "without one"
         raise UsageError(f"{model.name}: a run {there}, and the question is {asked}: leave {spell('start')} out")
     if not METHODS[method].traits.columns:

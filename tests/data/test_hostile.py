@@ -314,7 +314,7 @@ def test_what_nobody_foresaw_is_one_line(dfeas: Callable[..., Any], monkeypatch:
     def broken(*_: Any, **__: Any) -> None:
         raise {"x": ZeroDivisionError("one\n\x1btwo"), "y": MemoryError()}[sys.argv[2]]
 
-    monkeypatch.setattr("dfeas.analysis.info.open_resolved", broken)
+    monkeypatch.setattr("dfeas.analysis.info.open_source", broken)
     code, _, err = dfeas("info", "x")
     assert (code, err.count("\n")) == (5, 1)
     assert "not foreseen, ZeroDivisionError: one \\x1btwo; is a file damaged?" in err

@@ -10,7 +10,7 @@ from dfeas.answers.files import CERTIFICATE, require_followed
 from dfeas.answers.words import EPS_INFEASIBLE
 from dfeas.data.ingest.options import is_file
 from dfeas.data.open import open_source, resolve
-from dfeas.data.source import DataSpec, Found, Source, parse_view
+from dfeas.data.source import DataSpec, Source, There, parse_view
 from dfeas.data.storage.places import place
 from dfeas.engine.local import local_engine
 from dfeas.errors import BadInputError, CheckFailedError, either
@@ -60,11 +60,11 @@ def prove_again(
     kernel: Function | None,
     quick: bool,
     memory: str | int | None,
-    found: Found | None = None,
+    there: There | None = None,
 ) -> Check:
     """What a certificate proves of data, in one read; see ``open_source``. Raises CheckFailedError where that is nothing."""
     budget = parse_bytes(memory)
-    dataset = open_source(Source(spec, cones=not spec.also, found=found).within(budget))
+    dataset = open_source(Source(spec, cones=not spec.also, there=there).within(budget))
     with local_engine(dataset, budget) as engine:
         proved = check(engine, dataset, made, kernel, quick=quick)
     if proved.verdict == EPS_INFEASIBLE and not proved.margin_upper < 1:

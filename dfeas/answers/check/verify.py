@@ -303,4 +303,4 @@ def verify_certificate(
         raise CheckFailedError(f"{where}: it is about points {own.words}, not {asked.transform.words}")
     asked = replace(asked, intercept=False if asked.intercept is None and made.kernel else asked.intercept)
     source = resolve(Source(asked))
-    return prove_again(where, as_seen(source.spec, made.view), made, kernel, quick, memory, source.found)
+    return prove_again(where, as_seen(source.spec, made.view), made, kernel, quick, memory, source.there)

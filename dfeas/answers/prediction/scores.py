@@ -57,7 +57,7 @@ def read_scores(dataset: Dataset, rule: Rule, memory: str | int | None) -> Itera
     """
     budget, first, done = parse_bytes(memory), 0, 0
     with local_engine(dataset, max(budget - budget // SHARE, min(budget, thread_bytes(dataset)))) as engine:
-        step = max(1, budget // (SHARE * POINT_BYTES * dataset.block_rows)) if dataset.cones is None else dataset.blocks
+        step = max(1, budget // (SHARE * POINT_BYTES * dataset.block_rows)) if dataset.rows.scored_apart else dataset.blocks
         while first < dataset.blocks:
             count = min(step, dataset.blocks - first)
             arrays = [np.concatenate(each) for each in zip(*engine.map(_score_range, rule, first, count=count), strict=True)]
@@ -165,13 +165,13 @@ def write_scores(
     """What a rule says of all points, whose scores are in the file ``out`` and not in memory."""
     answer: Any = None
     done = 0
-    with WRITERS[out.suffix](out, dataset.n if dataset.cones is None else 0) as write:
+    with WRITERS[out.suffix](out, dataset.n if dataset.rows.scored_apart else 0) as write:
         for arrays in read_scores(dataset, rule, memory):
             found: Any = rule.prediction(arrays, dataset)
             write(arrays[0], found)
             answer, done = found.after(answer), done + len(arrays[0])
             if progress is not None:
-                progress(done, max(done, dataset.n if dataset.cones is None else done))
+                progress(done, max(done, dataset.n if dataset.rows.scored_apart else done))
     assert answer is not None, "a dataset has a block"
     return answer
 
