@@ -1,5 +1,6 @@
 """Methods are where the registry says, under their names, in each space where their traits say that they work."""
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 import dfeas
 from dfeas.data.generate.points import Instance
 from dfeas.errors import UsageError
+from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import FOR_CONES, FOR_KERNELS, METHODS, SOFT_MARGINS
 
 SPACES: dict[str, Mapping[str, Any]] = {"points": METHODS, "kernel": FOR_KERNELS, "cones": FOR_CONES}
@@ -69,3 +71,11 @@ def test_a_run_goes_on_with_the_options_of_its_method(tmp_path: Path) -> None:
     assert (resumed.margin_lower, resumed.margin_upper) == (whole.margin_lower, whole.margin_upper)
     plain = dfeas.solve(X, labels, max_passes=40, **more | {"method": "ispvn"})
     assert plain.margin_upper != whole.margin_upper
+
+
+def test_bounds_are_those_of_the_theorems() -> None:
+    facts, log = Facts(100, 10**6), math.log(10**6)
+    assert dfeas.METHODS["smooth-perceptron"].bound(facts, 0.01) == pytest.approx(2 + 200 * math.sqrt(2 * log))
+    assert dfeas.METHODS["mirror-prox-fixed"].bound(facts, 0.01) == pytest.approx(1 + 100 * math.sqrt(2 * log))
+    assert dfeas.METHODS["perceptron"].bound(facts, 0.01) == pytest.approx(1 + 1e4)
+    assert dfeas.METHODS["working-set"].bound(facts, 0.01) == pytest.approx(5 + 200 * math.sqrt(2 * log))
