@@ -95,7 +95,7 @@ def test_theorems_hold_with_the_rank_in_place_of_the_points() -> None:
 
 def test_hard_kinds_are_what_they_are_called(tmp_path: Path) -> None:
     """Averages do not separate, the margin is the known one, and a conflict has a corner in every part of the data."""
-    margin = 1e-3
+    margin = 1e-5
     sizes: dict[str, Any] = {"m": 8, "cones": "l:40,q:4x300,s:3x200", "margin": margin, "block_rows": 100}
     instance = ConeInstance("cones-boundary", **sizes)
     generate(instance, tmp_path / "data")
