@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 import uuid
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
@@ -33,6 +32,7 @@ from dfeas.data.frames import (
     values_of,
 )
 from dfeas.data.labels import Categories, LabelEncoder, require_usable
+from dfeas.data.storage.features import require_distinct
 from dfeas.data.storage.numbers import array_of, exact, is_dask_array, is_lazy_table, unwrap_array
 from dfeas.data.storage.zarr_arrays import check_shape
 from dfeas.errors import BadInputError, ClusterLostError, UsageError
@@ -247,9 +247,7 @@ def table_of(X: Any, labels: Any, compute: Compute | None = None, *, keep: bool 
         labels = labels[labels.columns[0]]
     framed, at = is_lazy(X), None
     columns = list(X.columns) if framed else []
-    twice = next((name for name, count in Counter(map(str, columns)).items() if count > 1), None)
-    if twice is not None:
-        raise BadInputError(f"X: two columns are called {twice}; rename one")
+    require_distinct(columns, map(str, columns), "X")
     if framed and isinstance(labels, str | int | tuple) and labels in columns:
         at = columns.index(labels)
     elif framed and is_lazy_table(labels) and _same_rows(X, labels):

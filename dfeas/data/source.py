@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.frames import columns_of, point_of, select_columns
-from dfeas.data.storage.features import NAMED, names_of, no_column
+from dfeas.data.storage.features import NAMED, names_of, no_column, require_distinct
 from dfeas.data.storage.files import COUNT, Number, conform, parse_json
 from dfeas.data.storage.places import absolute, local, paths_of
 from dfeas.display import Displayed, Grid, Part, Row
@@ -182,6 +182,7 @@ class Choice:
         found = drop_names([*dict.fromkeys(chosen)], {name for pattern in self.without for name in match(pattern)})
         if not found and others:
             raise BadInputError(f"{where}: no column is left; the columns are {', '.join([*others][:NAMED])}")
+        require_distinct(columns, found, where)
         return found
 
     def note(self, columns: Sequence[str], chosen: Sequence[str], label: str | None) -> list[str]:

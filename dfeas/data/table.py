@@ -13,10 +13,10 @@ from dfeas.data.frames import bring_here, columns_of, is_frame, is_lazy
 from dfeas.data.ingest.options import IngestOptions, format_of
 from dfeas.data.ingest.readers import columns_of_file, open_columns
 from dfeas.data.source import ALL_POSITIVE, Choice, ChosenTable, DataSpec, drop_names
-from dfeas.data.storage.features import no_column
+from dfeas.data.storage.features import no_column, require_distinct
 from dfeas.data.storage.numbers import is_missing
 from dfeas.data.storage.places import absolute, place
-from dfeas.errors import BadInputError, UsageError
+from dfeas.errors import UsageError
 
 ROWS = 1 << 16
 """Of a column that are read at a time."""
@@ -81,8 +81,7 @@ def table(
     else:
         raise UsageError(f"X: expected the path of a table or a data frame, got {type(X).__name__}")
     where = X if isinstance(X, str) else "X"
-    if len({*found}) < len(found):
-        raise BadInputError(f"{where}: columns of the same name; rename them")
+    require_distinct(found, found, where)
     label = _label_among(found, y, where)
     features = choice.features(found, label, where)
     return ChosenTable(X, y, label, tuple(features), tuple(drop_names(found, {*features, label})), choice)

@@ -175,5 +175,5 @@ def test_a_certificate_whose_names_are_none_is_damaged(room: Path, text: str) ->
 def test_frames_whose_columns_share_a_name_are_refused(tmp_path: Path, people: pandas.DataFrame) -> None:
     twice = people.rename(columns={"ZIP": NAMES[0]})
     for frame in (twice, dask.dataframe.from_pandas(twice, npartitions=2)):
-        with pytest.raises(BadInputError, match=r"uplicate column names|same name|two columns are called"):
+        with pytest.raises(BadInputError, match=r"uplicate column names|two columns are called"):
             dfeas.ingest(frame, tmp_path / "data", label_column="kind")

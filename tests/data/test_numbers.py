@@ -415,6 +415,7 @@ WITHIN = (
     "methods",
     "passes",
     "report",
+    "exact",
     "run/exact",
     "run/soft_margin",
     "verify",

@@ -24,6 +24,7 @@ from dfeas.data.ingest.source import MANY, Partition, PointSource
 from dfeas.data.labels import LabelEncoder, encode_array
 from dfeas.data.partitions import names_of
 from dfeas.data.source import ALL, Choice, Source
+from dfeas.data.storage.features import require_distinct
 from dfeas.data.storage.numbers import array_of, is_dask_array
 from dfeas.data.storage.places import Place, absolute, is_url, local, place
 from dfeas.data.storage.zarr_arrays import open_labels
@@ -87,9 +88,7 @@ def open_columns(
         raise UsageError(f"{path}: expected .csv, .tsv (also .gz), {', '.join(STATISTICS)} or .parquet, or a folder of it")
     options.require_for(kind)
     table = ParquetColumns(where, named, text) if kind == "parquet" else CsvColumns(where, kind, options, text)
-    twice = next((name for name in table.columns if table.columns.count(name) > 1), None)
-    if twice is not None:
-        raise BadInputError(f"{path}: two columns are called {twice}; rename one")
+    require_distinct(table.columns, table.columns, str(path))
     return table
 
 

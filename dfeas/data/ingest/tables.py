@@ -106,8 +106,8 @@ class TypedPoints(PointSource):
             raise BadInputError(f"{where}: {columns.count(self._label)} columns are called {self._label}; rename them")
         self.names: Sequence[str] = options.choice.features(known, self._label, where)
         self.m = len(self.names)
-        if not self.m or len(set(self.names)) < self.m:
-            raise BadInputError(f"{where}: {'columns of the same name' if self.m else 'no column beside the label'}")
+        if not self.m:
+            raise BadInputError(f"{where}: no column beside the label")
         require_numeric(schemas, self.names, where)
         kinds = {str(schema.field(name).type) for schema in schemas for name in self.names}
         self.dtype = joint_dtype([dtype_of(schema.field(name), where) for schema in schemas for name in self.names])

@@ -112,6 +112,14 @@ def names_of(given: Any, what: str) -> tuple[str, ...]:
     return tuple(map(str, several))
 
 
+def require_distinct(columns: Iterable[Any], chosen: Iterable[str], where: str) -> None:
+    """Raise BadInputError when one of the chosen names is that of two columns."""
+    count = Counter(map(str, columns))
+    twice = next((name for name in chosen if count[name] > 1), None)
+    if twice is not None:
+        raise BadInputError(f"{where}: two columns are called {twice}; rename one")
+
+
 def no_column(name: str, columns: Sequence[str], where: str) -> BadInputError:
     """The error for a column that a table has not."""
     shown = ", ".join(columns[:NAMED]) + (", ..." if len(columns) > NAMED else "")
