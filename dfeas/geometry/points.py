@@ -231,13 +231,18 @@ def _in_pieces(directions: Scorer, block: Block) -> Iterator[tuple[slice, Floats
         yield rows, scores
 
 
+def of_cones(run: str) -> BadInputError:
+    """A run on cones was asked about points."""
+    return BadInputError(f"{run}: a run on cones; its direction is for cones, not for points")
+
+
 def rule_of(trained: Trained, dataset: Dataset, directions: Scorer) -> Sign | Largest:
     """How points are scored. Raises BadInputError for a run on cones or cones to score, and for a run on other classes."""
     if not dataset.rows.take_labels:
         raise BadInputError(f"{trained.run}: a run of points; {dataset.where} is a dataset of cones")
     data = trained.data
     if data is not None and not data.rows.take_labels:
-        raise BadInputError(f"{trained.run}: a run on cones; its direction is for cones, not for points")
+        raise of_cones(trained.run)
     if trained.classes is not None:
         return Largest(directions, trained.classes)
     names = trained.names or (() if data is None else data.classes)

@@ -1,5 +1,6 @@
 """What is refused of cones, of their programmes and masks, and by the commands, and the sentence that says why."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,11 @@ def test_what_makes_no_sense_is_refused_in_one_line(ask: Callable[[], Any], erro
 def test_points_are_not_predicted_by_a_run_on_cones(tmp_path: Path) -> None:
     dfeas.ingest(dfeas.from_cone_rows(X, CONE), tmp_path / "data")
     dfeas.solve(tmp_path / "data", out=tmp_path / "run")
+    held = dfeas.solve(dfeas.from_cone_rows(X, CONE), out=tmp_path / "held")
+    for run in (tmp_path / "run", tmp_path / "held", held):
+        with pytest.raises(dfeas.BadInputError, match="a run on cones"):
+            dfeas.predict(run, np.eye(4))
+    shutil.rmtree(tmp_path / "data")
     with pytest.raises(dfeas.BadInputError, match="a run on cones"):
         dfeas.predict(tmp_path / "run", np.eye(4))
 

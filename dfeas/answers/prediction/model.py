@@ -21,6 +21,7 @@ from dfeas.data.source import ALL_POSITIVE, Choice, ChosenTable, DataSpec, Sourc
 from dfeas.data.storage.places import Place, absolute, is_url, place
 from dfeas.data.views import require_names, transform_features
 from dfeas.errors import BadInputError, CorruptDataError, UsageError, spell
+from dfeas.geometry.points import of_cones
 from dfeas.geometry.protocol import Geometry, Rule, Trained
 from dfeas.geometry.registry import geometry_again
 from dfeas.linalg.points import Floats
@@ -220,6 +221,9 @@ class FittedModel:
             expansion = Expansion(each.support, each.weights) if geometry.expands else None
             directions.append(direction(file, each, m + intercept) if expansion is None else expansion)
         data = self._data(needed=geometry.expands)
+        sided = self.classes is not None or self.values.get("sides") is not None  # as all runs on points are
+        if data is None and not sided and dataset.rows.take_labels:
+            raise of_cones(self.name)
         names = () if self.classes is not None else self.names
         trained = Trained(self.name, intercept, self.certificates[0].view, tuple(directions), self.classes, data, names)
         trained = replace(trained, fitted=self.certificates[0].kind == HYPERPLANE)
