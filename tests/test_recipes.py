@@ -22,6 +22,7 @@ TESTS = [
     ["tests/data/test_fvecs.py", "tests/run/test_frugal.py"],
     ["tests/engine/test_backward.py", "-k", "not methods"],
     ["tests/comparisons"],
+    ["tests/test_signatures.py", "tests/test_gate.py", "-k", "names_that_editors or every_method"],
     [
         "tests/methods/test_conformance.py",
         "tests/engine/test_conformance.py",

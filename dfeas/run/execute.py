@@ -40,11 +40,6 @@ if TYPE_CHECKING:
     from dfeas.data.storage.places import Place
     from dfeas.run.progress.terminal import Scoreboard, Watched
 
-if TYPE_CHECKING:
-    from dfeas.answers.base import Answer
-    from dfeas.data.storage.places import Place
-    from dfeas.run.progress.terminal import Scoreboard, Watched
-
 
 class Target(Protocol):
     """What the tasks of a run look for."""

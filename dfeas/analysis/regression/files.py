@@ -86,7 +86,7 @@ SHARE = 16
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowBatch:
     """Some rows of a table that follow on each other."""
 
     frame: nw.DataFrame[Any]  # all of them, without those that are dropped
@@ -129,7 +129,7 @@ class RegressionFile:
         columns = [name for name in reader.columns if name not in asked.without or name in weights]
         return cls(reader.where, reader, columns, asked.weights, asked.beside, asked.missing == "drop")
 
-    def batches(self, width: int, columns: Sequence[str]) -> Iterator[Rows]:
+    def batches(self, width: int, columns: Sequence[str]) -> Iterator[RowBatch]:
         """All rows in order, so many that ``width`` numbers for each take few megabytes; of some columns. Raises BadInputError
         for weights that are none, and KeyboardInterrupt when it is to stop.
         """
@@ -145,7 +145,7 @@ class RegressionFile:
                 frame, numbers = every[kept] if len(kept) < len(every) else every, number + kept
                 weights = None if self.weights is None else frame[self.weights]
                 counted = find_weighted(weights, len(frame), f"{self.where}: column {self.weights}", numbers)
-                yield Rows(frame.select(*columns), numbers, counted, len(every) - len(frame))
+                yield RowBatch(frame.select(*columns), numbers, counted, len(every) - len(frame))
                 number += len(every)
 
 
@@ -155,7 +155,7 @@ class TableRegression:
 
     table: RegressionFile
     columns: Sequence[str]  # that are read
-    code_rows: Callable[[Rows], tuple[Matrix, Codes]]  # of the rows in the likelihood
+    code_rows: Callable[[RowBatch], tuple[Matrix, Codes]]  # of the rows in the likelihood
     design: Design
     outcome: Response
     n: int  # rows in the likelihood
@@ -255,7 +255,7 @@ def _of_columns(table: RegressionFile, asked: Asked) -> Separated:
     require_column(name, table.columns, table.where)
     columns = [column for column in table.columns if column not in asked.beside]
 
-    def values(rows: Rows) -> NDArray[Any]:
+    def values(rows: RowBatch) -> NDArray[Any]:
         return flat(rows.inside[name], name, rows.numbers)
 
     seen = _Seen(table, asked, name, columns, values)
@@ -271,7 +271,7 @@ def of_formula(path: str | Path, formula: str, asked: Asked) -> Separated:
     asked = replace(asked, formula=without_bar(formula))
     needed = parsed.list_needed(table.columns)
     needed += [name for name in asked.beside if name not in (*needed, asked.weights)]
-    every, size = list[Rows](), 0
+    every, size = list[RowBatch](), 0
     for rows in table.batches(len(needed), needed):
         every.append(rows)
         size += int(rows.frame.estimated_size())
@@ -293,7 +293,7 @@ def of_formula(path: str | Path, formula: str, asked: Asked) -> Separated:
 
 
 def _in_parts(parsed: Formula, table: RegressionFile, needed: Sequence[str], asked: Asked) -> Separated:
-    def values(rows: Rows) -> NDArray[Any]:
+    def values(rows: RowBatch) -> NDArray[Any]:
         return parsed.outcomes(rows.inside, rows.numbers)
 
     seen, regressors = _Seen(table, asked, parsed.outcome, needed, values), parsed.regressors(needed)
@@ -307,7 +307,12 @@ class _Seen:
     """What one read of all rows shows of regressors and outcomes."""
 
     def __init__(
-        self, table: RegressionFile, asked: Asked, name: str, columns: Sequence[str], outcomes: Callable[[Rows], NDArray[Any]]
+        self,
+        table: RegressionFile,
+        asked: Asked,
+        name: str,
+        columns: Sequence[str],
+        outcomes: Callable[[RowBatch], NDArray[Any]],
     ) -> None:
         self.table, self.asked, self.columns, self.outcomes = table, asked, columns, outcomes
         most = min(MOST_LEVELS, asked.resources.memory_bytes // (SHARE * 1000))  # bytes of a level
@@ -343,11 +348,11 @@ class _Seen:
         return self.values.counted * self.outcome.blocks + more
 
 
-def _decide(seen: _Seen, design: Design, points: Callable[[Rows], Matrix]) -> Separated:
+def _decide(seen: _Seen, design: Design, points: Callable[[RowBatch], Matrix]) -> Separated:
     about, asked = seen.outcome, seen.asked
     require_decided(design, about)
 
-    def code_rows(rows: Rows) -> tuple[Matrix, Codes]:
+    def code_rows(rows: RowBatch) -> tuple[Matrix, Codes]:
         return points(rows), about.codes(seen.outcomes(rows))
 
     found = TableRegression(seen.table, seen.columns, code_rows, design, about, seen.values.counted, seen.signs)
