@@ -61,8 +61,10 @@ class Answer(Displayed):
         found = {}
         for each in fields(cls):
             value = values.get(each.name)
-            required = each.default is MISSING and each.default_factory is MISSING and each.name in values
+            required = each.default is MISSING and each.default_factory is MISSING
             if each.name not in known and (required or value is not None):
+                if each.name not in values:
+                    raise ValueError(f"{each.name} is missing")
                 read = cls.READ.get(each.name)
                 found[each.name] = value if read is None else read(value)
         return cls(**found, **known)

@@ -168,8 +168,8 @@ def _join(dataset: Dataset, source: Source) -> Dataset:
         return dataset
     chosen = None if spec.one_vs_rest else spec.positive
     each = replace(source, spec=replace(spec, also=(), mask=None, positive=chosen, transform=None), fingerprint="", there=None)
-    others = [open_source(replace(each, spec=replace(each.spec, where=where))) for where in spec.also]
-    parts, mask = [_choose_class(dataset, each), *others], spec.mask
+    parts, mask = [_choose_class(dataset, each)], spec.mask
+    parts += [open_source(replace(each, spec=replace(each.spec, where=where))) for where in spec.also]
     if spec.also and not all(part.rows.take_labels for part in parts):
         raise UsageError(f"{spec.where}: a dataset of cones is asked about by itself; leave out also")
     if not spec.by_path:

@@ -99,5 +99,7 @@ def test_what_cannot_be_picked_is_said(stores: tuple[np.ndarray, np.ndarray], tm
     dfeas.ingest(X, tmp_path / "e", y=y, sparse=True)
     with pytest.raises(BadInputError, match=r"one of it and .* is sparse, the other dense"):
         dfeas.solve([tmp_path / "a", tmp_path / "e"])
+    with pytest.raises(BadInputError, match=r"/a: no point has the label 7; the classes are"):
+        dfeas.solve([tmp_path / "a", tmp_path / "nothing"], positive="7")
     with pytest.raises(UsageError, match="X: expected a path or several, got int"):
         dfeas.solve([tmp_path / "a", 5])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,11 @@ def test_a_result_that_is_read_back_is_the_same(tmp_path: Path) -> None:
         assert again.to_json() == result.to_json()
     with pytest.raises(dfeas.BadInputError, match="no finished run"):
         dfeas.load(tmp_path / "nothing")
+    for name, file, key in (("solve", "result.json", "stopped"), ("soft", "result.json", "fits")):
+        values = json.loads((tmp_path / name / file).read_text())
+        (tmp_path / name / file).write_text(json.dumps({k: v for k, v in values.items() if k != key}))
+        with pytest.raises(dfeas.CorruptDataError, match=f"{name}: not a readable run: {key} is missing$"):
+            dfeas.load(tmp_path / name)
 
 
 def test_each_class_against_the_rest_has_scores_and_the_labels_come_back_as_they_were() -> None:
