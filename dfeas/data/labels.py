@@ -124,6 +124,8 @@ class LabelEncoder:
         for part in parts:
             codes.append(self.encode(part, first))
             first += len(part.codes)
+        if not codes:
+            raise BadInputError(f"{self._where}: none come with the points; give an array (n,) or its path")
         return np.concatenate(codes)
 
     @property

@@ -28,7 +28,7 @@ from dfeas.data.storage.features import require_distinct
 from dfeas.data.storage.numbers import array_of, is_dask_array
 from dfeas.data.storage.places import Place, absolute, is_url, local, place
 from dfeas.data.storage.zarr_arrays import open_labels
-from dfeas.errors import BadInputError, UsageError, format_bytes, install, spell_ingest
+from dfeas.errors import BadInputError, UsageError, format_bytes, install, spell, spell_ingest
 from dfeas.linalg.points import Points, nbytes, stack_points
 
 if TYPE_CHECKING:  # pyarrow may be absent
@@ -173,6 +173,8 @@ def labels_in(where: str | Path, labels: str | Path | None, choice: Choice = ALL
             if labels is None or not place(labels).exists():
                 raise
             return absolute(labels)
+    if labels is None:
+        raise UsageError(f"{where}: no labels come with its points; say where they are: {spell('labels')}")
     return str(labels)
 
 
