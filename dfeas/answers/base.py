@@ -99,7 +99,8 @@ class Plotted(ABC):
     def plot(self, ax: Any = None, *, gap: bool = False, against: str = "passes") -> Any:
         """Draw what was known after each pass: both ends of the bracket, or of a soft margin the objective and its bound; with
         ``gap`` how far they are from each other. ``against`` is ``passes``, ``reads`` or ``seconds``. Returns ``ax``, axes of
-        matplotlib, or those of a new figure; raises UsageError where matplotlib is not there.
+        matplotlib, or those of a new figure; raises UsageError where matplotlib is not there. Methods of a race, and runs of a
+        comparison, are drawn over each other.
         """
         from dfeas.figures import plot_traces
 

@@ -79,6 +79,8 @@ PROJECTED = {
     "soft margin": ("svm", "double", "--memory", "60MB", "--C", 1, "--max-passes", 9),
     "worker": ("solve", "dense", "--memory", "60MB", "--local", 1, "--max-passes", 5),
 }
+LARGEST = {"method": 6, "kernel": 7}
+"""Times its peak that a projection may be: 4.8 and 5.7 were measured, 1.7 to 3.1 of the others."""
 
 
 @pytest.mark.timeout(300)
@@ -89,7 +91,7 @@ def test_a_run_takes_no_more_than_it_says(room: Path, tmp_path: Path, case: str)
     here, worker, said = peaks([*words, "--out", tmp_path / "run"], tmp_path)
     found = re.search(r"projected: at most ([\d.]+ \w+) of memory(?: here and ([\d.]+ \w+))?", said)
     assert found, said
-    assert here <= parse_bytes(found[1]) <= 8 * here, said
+    assert here <= parse_bytes(found[1]) <= LARGEST.get(case, 4) * here, said
     assert worker <= parse_bytes(found[2] or "0B"), said
     assert (worker > 0) == (case == "worker")
 

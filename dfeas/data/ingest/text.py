@@ -108,8 +108,6 @@ EXACT = 2.0**53
 WHOLE = re.compile(r"[+-]?\d+")
 
 
-PACKED = (".gz", ".bz2")
-"""Names of compressed text end so."""
 MARK = b"\xef\xbb\xbf"
 
 
