@@ -17,10 +17,11 @@ latter, which is not below rho. Both are proved by the checker, which knows noth
 How infeasible points are: a direction in which their hull is thin, and points whose hull has a ball about the origin.
 Reference: own, for the infeasible margin -r of Ramdas and Pena 2014 (5.2), where r is the distance of the nearest facet:
 
-    S <- 4 d points at random, and the 4 d lowest scores of the direction that scored the conflict, or of an axis
-    repeat y <- the normal of a facet of the hull of S, from which no ray along the normal of a facet leads to a nearer one
-           one read: the margin of -y, which is an upper bound of r, and the 4 d points farthest beyond the facet join S
-    until none is beyond
+    S <- 16 d points at random, and the 4 d lowest scores of the direction that scored the conflict, or of an axis: one read
+    Y <- that direction, those of and against the mean of S, the axes along which S is thinnest
+    repeat Y <- from each of Y, the normal of a facet of the hull of S from which no ray along a normal leads to a nearer one
+           one read: the margin of each -y, an upper bound of r; of the best of them the 4 d points farthest beyond join S
+    until nothing is beyond the nearest facet, or five reads are done with that of the checker
 
 Points along the axes that are in the ball of the conflict belong to S from the start, so that the origin is in its hull.
 The facet that the ray along b meets is a'y <= 1 of the dual of min sum(x) with sum_j x_j a_j = b, x >= 0. Which facet is
@@ -46,7 +47,8 @@ from dfeas.linalg.points import Floats
 from dfeas.linalg.separation.sparse_columns import column_matrix
 from dfeas.methods.protocol import Sparse
 from dfeas.passes.block import Columns
-from dfeas.passes.select import Select, sample
+from dfeas.passes.protocol import together
+from dfeas.passes.select import Sample, Select, sample
 from dfeas.problem import Goal, Problem
 from dfeas.run.execute import execute
 from dfeas.run.resources import Limits, Output, Resources, RunOptions
@@ -58,9 +60,15 @@ from dfeas.verify.core import Hulls, Reach, reach
 RANGE = 1e-150, 1e150
 """Of distances whose squares float64 holds."""
 WIDEST = 50
-"""Features up to which linear programs are solved, two for each of them: 50 take 3 to 10 seconds, 100 would take minutes."""
+"""Features up to which linear programs are solved, two for each of them: 50 take 6 to 19 seconds, 100 would take minutes."""
+DRAWN = 16
+"""Points at random for each feature."""
 TAKEN = 4
-"""Points for each feature."""
+"""Points beyond a facet for each feature."""
+LOOKED = 8
+"""Facets at most that a read looks at. With one a read, six reads led to balls of half the radius."""
+JOINED = 3
+"""Facets of a read whose points join: of all of them the linear programs of the checker would take three times as long."""
 NEAR = 1e-6
 """Share of the radius within which a facet of some points is one of all."""
 
@@ -179,28 +187,31 @@ def measure_ball(result: Result, seen: Problem, limits: Limits, resources: Resou
     with open_session(seen, resources) as session:
         more, run, data = float(survey(session).reads), session.engine.run, session.dataset
         d = data.dimension
-        # 50 features take at most 15 seconds, search and check, which do not look at the time
-        if d > WIDEST or time.monotonic() + 15.0 * (d / WIDEST) ** 3 >= limits.ends:
+        # 50 features take at most 19 seconds, search and check, which do not look at the time
+        if d > WIDEST or time.monotonic() + 20.0 * (d / WIDEST) ** 3 >= limits.ends:
             return result, None
-        asked = sample(d, TAKEN * d, data.n, data.blocks, 1, 0)
-        some = run(asked)
-        y = result.evidence.y if result.evidence.y.any() else np.eye(d)[0]
-        facet, best, lower = 0.0, y, -1.0
-        passes = len(asked.blocks) / data.blocks
-        left = np.inf if limits.max_passes is None else limits.max_passes - result.passes - passes
-        # reads at most, before that of the checker
-        for _ in range(int(min(6, left))):
-            y = y / np.linalg.norm(y)
-            lowest, passes = run(Select(y, np.inf, TAKEN * d, TAKEN * d)), passes + 1
-            best, lower = (y, lowest.low) if lowest.low >= lower else (best, lower)
-            some = Columns.concatenate([some, lowest.columns])
-            some = some.take(np.unique(some.index, return_index=True)[1])
-            if lowest.low >= (1 + NEAR) * facet:
+        best = result.evidence.y if result.evidence.y.any() else np.eye(d)[0]
+        best = best / np.linalg.norm(best)
+        left = np.inf if limits.max_passes is None else limits.max_passes - result.passes
+        if left < 1:
+            return result, None
+        drawn = Sample(d, -(-DRAWN * d // data.blocks), 0)
+        some, lowest = run(together([drawn, Select(best, np.inf, TAKEN * d, TAKEN * d)]))
+        some = some.take(np.sort(np.random.default_rng(0).permutation(len(some))[: DRAWN * d]))  # blocks may be many
+        some, lower, passes = _merge([some, lowest.columns]), lowest.low, 1
+        # points along the axes stand for a ball that is proved, or for one where none is
+        known = max(-result.margin_upper, 1e-9) * np.vstack([np.eye(d), -np.eye(d)])
+        facets = _thin(_rows(some), best)
+        while passes + 1 <= min(4 - more, left):
+            nearest, facets = _nearest(np.vstack([_rows(some), known]), facets)
+            looks = [Select(y, np.inf, TAKEN * d, TAKEN * d) for y in facets]
+            found, passes = run(together(looks)) if len(looks) > 1 else (run(looks[0]),), passes + 1
+            order = sorted(range(len(found)), key=lambda i: -found[i].low)
+            if found[order[0]].low >= lower:
+                best, lower = facets[order[0]], found[order[0]].low
+            some = _merge([some, *(found[i].columns for i in order[:JOINED])])
+            if lower >= (1 + NEAR) * nearest:
                 break
-            # points along the axes stand for a ball that is proved, or for one where none is
-            known = max(-result.margin_upper, 1e-9) * np.vstack([np.eye(d), -np.eye(d)])
-            rows = column_matrix(some.points, some.scale).gather(np.arange(len(some)))
-            facet, y = _descend(np.vstack([rows, known]), y)
         ball = replace(result.evidence, kind=BALL, y=best, support=some.index, weights=np.full(len(some), 1 / len(some)))
         checked = session.checking([ball])
     reads = result.reads + more + passes + checked.reads
@@ -211,6 +222,32 @@ def measure_ball(result: Result, seen: Problem, limits: Limits, resources: Resou
     upper = proved.margin_upper if isinstance(proved, Check) and shown else result.margin_upper
     result = replace(result, margin_lower=min(max(lower, result.margin_lower), upper), margin_upper=upper)
     return result, ball if shown else None
+
+
+def _merge(pieces: list[Columns]) -> Columns:
+    some = Columns.concatenate(pieces)
+    return some.take(np.unique(some.index, return_index=True)[1])
+
+
+def _rows(some: Columns) -> Floats:
+    return column_matrix(some.points, some.scale).gather(np.arange(len(some)))
+
+
+def _thin(rows: Floats, y: Floats) -> list[Floats]:
+    """Directions in which the hull of points (s, d) may be thin, of length 1; y is one of them."""
+    mean, axes = rows.mean(axis=0), np.linalg.eigh(rows.T @ rows)[1].T
+    both = [y, mean, -mean, *(sign * axis for axis in axes for sign in (1.0, -1.0))]
+    return [each / np.linalg.norm(each) for each in both if each.any()][:LOOKED]
+
+
+def _nearest(rows: Floats, starts: list[Floats]) -> tuple[float, list[Floats]]:
+    """The greatest margin (below 0) of points (s, d) that was found from some directions, and normals of different facets."""
+    ends: list[tuple[float, Floats]] = []
+    for start in starts:
+        margin, y = _descend(rows, start)
+        if all(y @ other < 1 - NEAR for _, other in ends):
+            ends.append((margin, y))
+    return max(margin for margin, _ in ends), [y for _, y in ends]
 
 
 def _descend(rows: Floats, y: Floats) -> tuple[float, Floats]:

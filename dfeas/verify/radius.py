@@ -74,9 +74,12 @@ def _round_down(radius: float) -> float:
 
 
 def bound_across(units: Floats, y: Floats, off: float) -> float:
-    """A lower bound of that radius from points (s, d) along axes, of which the first is y (d,). 0 where none is proved."""
+    """A lower bound of that radius from points (s, d) along their principal axes, or with y (d,) as the first: along those on
+    which they reach farther. 0 where none is proved.
+    """
     s, d = units.shape
-    axes = np.linalg.qr(np.column_stack([y, np.linalg.eigh(units.T @ units)[1]]))[0]
+    plain = np.linalg.eigh(units.T @ units)[1]
+    axes = max(plain, np.linalg.qr(np.column_stack([y, plain]))[0], key=lambda axes: _seen_across(units @ axes))
     reach, wrong = np.empty((d, 2)), 0.0
     for i, side in np.ndindex(d, 2):
         axis = axes[:, i] * (1 - 2 * side)
@@ -94,6 +97,12 @@ def bound_across(units: Floats, y: Floats, off: float) -> float:
         return 0.0
     across = float(np.sqrt(1 - skew)) / float(longest(1 / least)) / UP_SUMS**2
     return _round_down(across - (wrong + off) * UP_SUMS)
+
+
+def _seen_across(along: Floats) -> float:
+    """What the bound is at most, of points (s, d) by their places along the axes."""
+    least = np.minimum(along.max(axis=0), -along.min(axis=0))
+    return 0.0 if least.min() <= 0 else 1 / float(np.linalg.norm(1 / least))
 
 
 def _find_amounts(units: Floats, axis: Floats) -> Floats | None:

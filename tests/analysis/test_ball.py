@@ -54,6 +54,22 @@ def test_both_ends_are_near_the_nearest_facet_of_one_wrong_label(kind: str, seed
     assert found.result.margin_lower >= -1.5 * r
 
 
+@pytest.mark.parametrize("d", [3, 7, 20])
+def test_the_ball_of_points_on_the_axes_is_found_whatever_their_conflict_spans(d: int) -> None:
+    found = dfeas.hard_margin(np.vstack([np.eye(d), -np.eye(d)]), "all-positive").result
+    assert -found.margin_lower == pytest.approx(d**-0.5, rel=1e-12)
+    assert -found.margin_upper == pytest.approx(d**-0.5, rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["two opposite", "shifted", "thin"])
+def test_the_search_takes_five_reads_at_most(kind: str) -> None:
+    X = np.random.default_rng(4).standard_normal((4000, 8))
+    points = {"two opposite": np.vstack([X, -X]), "shifted": X + 0.3, "thin": X * np.append(np.ones(7), 0.05)}[kind]
+    plain, found = dfeas.solve(points, "all-positive"), dfeas.hard_margin(points, "all-positive").result
+    assert found.reads - plain.reads <= 5
+    assert plain.margin_lower <= found.margin_lower <= found.margin_upper < min(plain.margin_upper, found.margin_lower / 8)
+
+
 def test_the_ball_of_a_run_is_proved_again(tmp_path: Path) -> None:
     X, sign, units = one_flip(300, 3, 5)
     dfeas.ingest(X, tmp_path / "data", y=sign)
