@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 import dfeas
+from dfeas.cones.space import CONE_METHODS
 from tests import documentation
 from tests.documentation import PAGES, PROJECT, blocks
 
@@ -105,6 +107,39 @@ def test_each_item_of_the_papers_has_its_file_and_its_test() -> None:
     found = [row.groups() for row in rows if row is not None]
     assert [file for file, _, _ in found if not (PROJECT / file).is_file()] == []
     assert [name for _, tests, name in found if f"def {name}(" not in (PROJECT / tests).read_text()] == []
+    calls = [re.findall(r"`([^`]+)`", line.split(" | ")[1]) for line in lines]
+    assert [line for line, each in zip(lines, calls, strict=True) if not each and "the same" not in line.split(" | ")[1]] == []
+    assert [call for each in calls for call in each if not is_a_call(call)] == []
+
+
+def is_a_call(text: str) -> bool:
+    """Whether it can be made: a method, an option of solve, a public name with its options, or a program that is there."""
+    if text.startswith("python "):
+        return (PROJECT / text.split()[1]).is_file()
+    name, options = re.fullmatch(r"(\w*)\(?(.*?)\)?", text).groups() if text[0] not in "\"'" else ("", f"method={text}")
+    if "=" in text and "(" not in text.split("=")[0]:
+        name, options = "", text
+    verb = getattr(dfeas, {"": "solve", "verify": "verify_run"}.get(name, name), None)
+    asked = re.findall(r'(\w+)=("[^"]*"|\([^)]*\))?', options)
+    methods = {*dfeas.METHODS, *CONE_METHODS, "sgd"}
+    return callable(verb) and all(
+        option in inspect.signature(verb).parameters and (option != "method" or value.strip('"') in methods)
+        for option, value in asked
+    )
+
+
+def test_a_call_that_is_not_there_is_found() -> None:
+    made = ['method="winnow"', '"mirror-prox"', "kernel=", 'transform=("lengths",)', "soft_margin(C=, folds=)", "verify"]
+    assert [call for call in made if not is_a_call(call)] == []
+    gone = [
+        'method="winow"',
+        '"mirror-prix"',
+        "kernal=",
+        "soft_margin(folds=, price=)",
+        "hard_margins",
+        "python benchmarks/gone.py",
+    ]
+    assert [call for call in gone if is_a_call(call)] == []
 
 
 def test_readme_is_a_screen_and_a_half() -> None:

@@ -7,10 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+import scipy
 from click.testing import CliRunner
 
 import dfeas
 from dfeas.cli.main import commands
+from dfeas.errors import CheckFailedError
 from dfeas.exact.dyadic import common
 from dfeas.verify.certificate import Kind
 from tests.analysis.making import forged
@@ -191,6 +193,34 @@ class TestProofs(CheckerTests):
     def require_true(self, claim: Path, proved: Any) -> None:
         kind = json.loads((claim / "separation.json").read_text())["kind"]
         assert (proved.kind, proved.proof) == (kind, "rigorous" if kind == "complete" else "exact")
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "csr"])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_hyperplane_that_leaves_points_on_it_which_another_has_beyond_is_refused(
+    seed: int, sparse: bool, tmp_path: Path
+) -> None:
+    """A pair that cancels, its multiples, points e_2 that all but the worse hyperplane have beyond, and e_3, in other axes."""
+    rng = np.random.default_rng(seed)
+    turn = np.tril(rng.integers(-3, 4, (5, 5)), -1) + np.eye(5, dtype=int)  # of determinant 1
+    back = np.linalg.inv(turn).round().astype(int)
+    plain = np.array([[1, 0, 0, 0, 0], [-1, 0, 0, 0, 0], [2, 0, 0, 0, 0], [1, 1, 0, 0, 0], [-3, 2, 0, 0, 0], [1, 0, 1, 0, 0]])
+    labels = np.array([1, 0, 0, 1, 1, 0])
+    points = ((2 * labels - 1)[:, None] * plain @ turn).astype(float)
+    dfeas.ingest(scipy.sparse.csr_array(points) if sparse else points, tmp_path / "data", y=labels)
+    run = tmp_path / "run"
+    assert dfeas.separation(tmp_path / "data", intercept=False, out=run).on == 3
+    claim = {"support": [0, 1], "weights": [1, 1], "rank": 1, "kind": "quasi-complete"}
+    best, worse = ({"y": (back @ y).tolist(), "on": on} for y, on in (([0, 1, 1, 0, 0], 3), ([0, 0, 1, 0, 0], 5)))
+    for claimed in (best, worse):
+        copy = forged(run, lambda values, told=claim | claimed: values.update(told), "separation.json")
+        if claimed is best:
+            assert dfeas.verify_run(copy).separation.proof == "exact"
+            continue
+        with pytest.raises(
+            CheckFailedError, match=r"point 3 is on the hyperplane and not in what the points of the support span"
+        ):
+            dfeas.verify_run(copy)
 
 
 @pytest.mark.parametrize("seed", range(4))
