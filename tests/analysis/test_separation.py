@@ -167,9 +167,13 @@ def changed(kind: str, change: dict[str, Any]) -> Callable[[Path], Path | None]:
 
     def made(run: Path) -> Path | None:
         held = json.loads((run / "separation.json").read_text())["kind"]
-        return forged(run, lambda values: values.update(change), "separation.json") if held == kind else None
+        return forged_with(run, change) if held == kind else None
 
     return made
+
+
+def forged_with(run: Path, change: dict[str, Any]) -> Path:
+    return forged(run, lambda values: values.update(change), "separation.json")
 
 
 class TestProofs(CheckerTests):
@@ -211,16 +215,18 @@ def test_a_hyperplane_that_leaves_points_on_it_which_another_has_beyond_is_refus
     run = tmp_path / "run"
     assert dfeas.separation(tmp_path / "data", intercept=False, out=run).on == 3
     claim = {"support": [0, 1], "weights": [1, 1], "rank": 1, "kind": "quasi-complete"}
-    best, worse = ({"y": (back @ y).tolist(), "on": on} for y, on in (([0, 1, 1, 0, 0], 3), ([0, 0, 1, 0, 0], 5)))
-    for claimed in (best, worse):
-        copy = forged(run, lambda values, told=claim | claimed: values.update(told), "separation.json")
-        if claimed is best:
-            assert dfeas.verify_run(copy).separation.proof == "exact"
-            continue
-        with pytest.raises(
-            CheckFailedError, match=r"point 3 is on the hyperplane and not in what the points of the support span"
-        ):
-            dfeas.verify_run(copy)
+    best, worse, all_on = ((back @ y).tolist() for y in ([0, 1, 1, 0, 0], [0, 0, 1, 0, 0], [0, 0, 0, 0, 1]))
+    assert dfeas.verify_run(forged_with(run, claim | {"y": best, "on": 3})).separation.proof == "exact"
+    for change, refusal in (
+        ({"y": worse, "on": 5}, "point 3 is on the hyperplane and not in what the points of the support span"),
+        ({"kind": "overlap", "y": None, "on": 0, "flat": [all_on] * 4}, "no basis says that all points stay in them"),
+        (
+            {"kind": "complete", "y": None, "on": 0, "support": None, "weights": None, "rank": None},
+            "complete, infeasible is proved",
+        ),
+    ):
+        with pytest.raises(CheckFailedError, match=refusal):
+            dfeas.verify_run(forged_with(run, claim | change))
 
 
 @pytest.mark.parametrize("seed", range(4))
