@@ -129,6 +129,7 @@ def _run(kind: str, folder: Path) -> Path:
 FORGED: list[tuple[str, dict[str, Any]]] = [
     ("complete", {"kind": "overlap", "support": [1, 2]}),
     ("complete", {"proof": "exact"}),
+    *(("complete", each) for each in ({"support": [1, 2]}, {"weights": [1]}, {"rank": 1}, {"on": 1}, {"flat": [[0, 1]]})),
     ("quasi-complete", {"kind": "complete"}),
     ("quasi-complete", {"kind": "overlap"}),
     ("quasi-complete", {"y": [0, 1, 0, 0, 0, 1]}),
