@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy  # loads its parts when they are used
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from dfeas.cones.algebra import cone_norms

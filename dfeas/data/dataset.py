@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import perf_counter
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from dfeas.data.cache import HELD_BYTES, Kept
@@ -42,8 +43,7 @@ WARM = 2e9
 """Bytes a second above which the page cache is being read, and the kernel need not be asked to read ahead."""
 
 
-@dataclass(kw_only=True, repr=False, eq=False)
-class Dataset:
+class Dataset(Struct, kw_only=True, eq=False, dict=True):
     """Points, labels and norms behind readers, verified. Safe to read from several threads, each with its own buffers."""
 
     # as it is stored

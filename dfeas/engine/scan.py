@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from threading import Lock, local
 from time import perf_counter
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.readers import Buffers, Cost, Stop, unless_stopped
@@ -41,8 +41,7 @@ MOST_RUNS = 32
 """They are longer where there are more of them: 528 pairs are enough to share out."""
 
 
-@dataclass(eq=False, repr=False)
-class Tree:
+class Tree(Struct, eq=False):
     """Partials of consecutive blocks, merged as far as the fixed tree allows.
 
     The shape of the tree depends on the number of blocks only. A node (level, i) covers blocks i 2^level .. (i+1) 2^level - 1.

@@ -7,11 +7,13 @@ import platform
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Struct, structs
 
 from dfeas.answers.files import NEAREST, TRACE, folder_of
 from dfeas.answers.trace import Sink, Trace, TraceFile, logger
@@ -73,8 +75,7 @@ def execute(
     return _Execution(session, job, how, folder, earlier).answer()
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class _Execution:
+class _Execution(Struct, frozen=True, eq=False, dict=True):
     session: Session
     job: RunSpec
     how: RunOptions
@@ -170,7 +171,7 @@ class _Execution:
                 f"expected {earlier.fingerprint[:12]}); restore it, or begin another run"
             )
         if earlier is not None and earlier.survey is not None:
-            surveyed = replace(surveyed, reads=surveyed.reads + earlier.survey.reads)
+            surveyed = structs.replace(surveyed, reads=surveyed.reads + earlier.survey.reads)
         checkpointer.fingerprint, checkpointer.survey = dataset.fingerprint, surveyed
         return surveyed
 

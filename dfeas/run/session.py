@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct, field, structs
 
 from dfeas.answers.trace import Sink
 from dfeas.data.collections import collection_of, is_collection
@@ -46,8 +46,7 @@ if TYPE_CHECKING:
     from dfeas.data.storage.object_path import ObjectPath
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Session:
+class Session(Struct, frozen=True, eq=False):
     """The data, and who reads it."""
 
     source: Source
@@ -67,8 +66,7 @@ class Session:
         return geometry_again(self.dataset, kernel, self.checking.function).with_methods(self.own)
 
 
-@dataclass(frozen=True)
-class Surveyed:
+class Surveyed(Struct, frozen=True):
     """What one look at the data says."""
 
     zero: int | None  # the first zero point
@@ -102,7 +100,7 @@ def open_session(
     around it.
     """
     spec, client = problem.spec, resources.client
-    data = source, dataset = _open_there(client, source_for(replace(spec, transform=None), resources, cones))
+    data = source, dataset = _open_there(client, source_for(structs.replace(spec, transform=None), resources, cones))
     if is_collection(spec.where) and collection_of(dataset) is None:  # this process reads it
         client, resources = None, replace(resources, client=None)
     if dataset.features and isinstance(dataset.points, SliceReader) and isinstance(dataset.points.array, np.ndarray):
@@ -182,6 +180,8 @@ def scratch_of(out: str | Path | ObjectPath | None) -> Scratch:
     folder = None if out is None else place(out).absolute()
     if isinstance(folder, Path):
         return Scratch(folder / "scratch")
+    import tempfile
+
     name = uuid.uuid4() if folder is None else uuid.uuid5(uuid.NAMESPACE_URL, f"{os.getpid()} {folder}")
     return Scratch(Path(tempfile.gettempdir()) / f"dfeas-{name.hex}")
 
@@ -206,7 +206,7 @@ def survey(session: Session) -> Surveyed:
         return Surveyed(zero, radius_of(dataset, header.norm_max), 0, positive)
     summary, reads = dataset.surveyed or (session.engine.run(Survey()), 1)
     zero, positive = geometry_of(dataset).survey_counts(summary.zero, summary.positive)
-    summary = replace(summary, zero=zero, positive=positive)
+    summary = structs.replace(summary, zero=zero, positive=positive)
     refuse_unusable(summary, dataset.where, dataset.features)
     checksums = summary.checksums
     if dataset.stored is None:  # otherwise what is stored has them, and compares

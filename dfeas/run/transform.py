@@ -13,6 +13,7 @@ from math import hypot
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from dfeas.data.collections import collection_of
@@ -59,17 +60,17 @@ def with_transform(data: Data, transform: Transform, memory: int, client: Client
             transform = _numbers(transform, moments)
         if summary is not None:
             mark = mark_of(dataset, summary.checksums)
-            dataset = replace(dataset.without_cache(), mark=mark, expected=summary.checksums)
+            dataset = structs.replace(dataset.without_cache(), mark=mark, expected=summary.checksums)
     if known:
         return _see_with((source, dataset), transform)
-    transform = replace(transform, points=dataset.n)
+    transform = structs.replace(transform, points=dataset.n)
     if transform.features:
-        unit = _see_with((source, dataset), replace(transform, length=None, normalize=True))
+        unit = _see_with((source, dataset), structs.replace(transform, length=None, normalize=True))
         summary, reads = _look(unit, memory, client, progress, None)[0], reads + 1
     if not transform.normalize:
         about = dataset.header if summary is None else summary
         assert about is not None, "surveyed, if it is no dataset"
-        transform = replace(transform, length=radius_of(dataset, about.norm_max) or 1.0)
+        transform = structs.replace(transform, length=radius_of(dataset, about.norm_max) or 1.0)
     source, dataset = _see_with((source, dataset), transform)
     dataset.surveyed = None if summary is None else (summary, reads)
     return source, dataset
@@ -88,7 +89,7 @@ def as_planned(dataset: Dataset, transform: Transform) -> Dataset:
     shift = (0.0,) * dataset.m if transform.center else ()
     factor = (1.0,) * dataset.m if transform.scale is not None else ()
     length = None if transform.normalize else 1.0
-    return transform_features(dataset, replace(transform, points=dataset.n, shift=shift, factor=factor, length=length))
+    return transform_features(dataset, structs.replace(transform, points=dataset.n, shift=shift, factor=factor, length=length))
 
 
 def _refuse_sparse(dataset: Dataset, transform: Transform) -> None:
@@ -98,7 +99,7 @@ def _refuse_sparse(dataset: Dataset, transform: Transform) -> None:
 
 def _see_with(data: Data, transform: Transform) -> Data:
     source, dataset = data
-    return replace(source, spec=replace(source.spec, transform=transform)), transform_features(dataset, transform)
+    return replace(source, spec=structs.replace(source.spec, transform=transform)), transform_features(dataset, transform)
 
 
 def _look(
@@ -160,7 +161,7 @@ def _numbers(transform: Transform, moments: MomentsAnswer) -> Transform:
         plain = same if transform.scale == "std" or transform.center else spread == 0
         with np.errstate(divide="ignore", over="ignore"):
             factor = np.where(plain, 1.0, np.clip(1 / spread, *FACTORS))
-    return replace(transform, shift=tuple(shift.tolist()), factor=tuple(factor.tolist()))
+    return structs.replace(transform, shift=tuple(shift.tolist()), factor=tuple(factor.tolist()))
 
 
 def mark_of(dataset: Dataset, checksums: NDArray[np.uint32]) -> str:

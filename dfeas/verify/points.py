@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy  # loads its parts when they are used: every command would wait for them
+from msgspec import Struct, field
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from dfeas.data.storage.scratch import pieces, total
@@ -50,8 +51,7 @@ NEARLY = 1e-6
 """|Ax| up to which such a proof is tried."""
 
 
-@dataclass(eq=False, repr=False)
-class PointTally(BlockTally):
+class PointTally(BlockTally, eq=False):
     """What some consecutive blocks showed of a certificate."""
 
     points: int = 0
@@ -71,8 +71,7 @@ class PointTally(BlockTally):
         self.origin = other.origin if self.origin is None else self.origin
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Sight:
+class Sight(Struct, frozen=True, eq=False):
     """How blocks are looked at for some certificates."""
 
     where: str
@@ -416,5 +415,7 @@ def _stack_points(parts: list[Any], most: int) -> Floats | None:
     """Points of several pieces in one array, sparse ones without the features that none has; None above ``most`` entries."""
     if isinstance(parts[0], np.ndarray):
         return np.concatenate(parts)
+    import scipy
+
     points, used = without_zeros(scipy.sparse.vstack(parts, format="csr"))
     return None if points.shape[0] * len(used) > most else np.asarray(points.toarray())

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from dfeas.analysis.regression.design import Design, Floats, Matrix
@@ -46,8 +47,7 @@ UNIDENTIFIED, NOT_FINITE, UNDECIDED = "not identified", "not finite", "not decid
 INTERCEPT = "intercept"
 
 
-@dataclass(frozen=True)
-class CoefficientEstimate:
+class CoefficientEstimate(Struct, frozen=True):
     """What is proved of the estimate of one coefficient."""
 
     name: Any
@@ -63,8 +63,7 @@ class CoefficientEstimate:
         return "its sign is open" if self.estimate == NOT_FINITE else "along this direction; others may have another sign"
 
 
-@dataclass
-class RowSpan:
+class RowSpan(Struct):
     """Rows that span all that went by, and a basis (d, k) of what is orthogonal to all of these."""
 
     across: Integers
@@ -187,8 +186,7 @@ def show_estimates(found: Sequence[CoefficientEstimate], directed: bool) -> Iter
         yield Row(None, f"and {len(order) - lines} more coefficients, {ends}")
 
 
-@dataclass(frozen=True)
-class SignSearch:
+class SignSearch(Struct, frozen=True):
     """Whether some direction has another sign than the one that is shown, as integers decide."""
 
     rows: Floats  # (s, d) each once; none of a large table

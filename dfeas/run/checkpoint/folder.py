@@ -13,10 +13,11 @@ import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from dfeas.answers.files import CHECKPOINT, RACE, RESULT, SUSPECTS, versions
 from dfeas.answers.trace import Sink, TraceFile
@@ -38,16 +39,14 @@ SUFFIX = ".state"
 logger = logging.getLogger("dfeas")
 
 
-@dataclass(frozen=True)
-class Sealed:
+class Sealed(Struct, frozen=True):
     """What the file of a checkpoint holds."""
 
     value: Any
     vectors: dict[str, Seal]  # those that it needs
 
 
-@dataclass(eq=False, repr=False)
-class Checkpoints:
+class Checkpoints(Struct, eq=False):
     """Saves and loads; one writer at a time."""
 
     folder: Place
@@ -191,8 +190,7 @@ Sinks = Mapping[str, Sequence[Sink]]
 """Of each method, or class."""
 
 
-@dataclass(frozen=True)
-class Checkpoint:
+class Checkpoint(Struct, frozen=True):
     """A run that can go on."""
 
     job: RunSpec
@@ -209,8 +207,7 @@ class Checkpoint:
         return sum(task.passes for each, task in zip(self.job.names, tasks, strict=False) if each == name)
 
 
-@dataclass(eq=False, repr=False)
-class Checkpointer:
+class Checkpointer(Struct, eq=False):
     """Writes checkpoints of a run now and then."""
 
     checkpoints: Checkpoints | None  # None: nowhere

@@ -6,11 +6,11 @@ They are asked of points whose features and lengths were brought to about one by
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from dfeas.exact.dyadic import Integers, Matrix
@@ -26,8 +26,7 @@ ZERO = 1e-13
 """A nearest point within it of zero is zero up to rounding."""
 
 
-@dataclass(frozen=True)
-class EvenPoints:
+class EvenPoints(Struct, frozen=True):
     """Points (s, d) that are integers, as floats of about one."""
 
     points: Floats  # (s, d) the integers times 2**-(row + feature)
@@ -83,7 +82,7 @@ def heavy(points: Matrix) -> tuple[Floats, Floats] | None:
     """
     s = points.shape[0]
     matrix: Any = _matrix(points.T)
-    both: Any = (scipy.sparse.hstack if scipy.sparse.issparse(matrix) else np.hstack)([matrix, matrix])
+    both: Any = np.hstack([matrix, matrix]) if isinstance(matrix, np.ndarray) else scipy.sparse.hstack([matrix, matrix])
     bounds = [(0.0, 1.0)] * s + [(0.0, np.inf)] * s
     cost = np.concatenate([-np.ones(s), np.zeros(s)])
     optimum = scipy.optimize.linprog(cost, A_eq=both, b_eq=np.zeros(points.shape[1]), bounds=bounds, method="highs-ds")
@@ -105,8 +104,7 @@ def widest(points: Floats) -> Floats | None:
     return np.asarray(optimum.x[:d])
 
 
-@dataclass(frozen=True)
-class CentredPoints:
+class CentredPoints(Struct, frozen=True):
     """Points (s, d) of length one, whose features were centred, where there is an intercept, and scaled."""
 
     points: Floats
@@ -138,8 +136,7 @@ def equilibrate(points: Floats, *, centred: bool = True) -> CentredPoints | None
     return CentredPoints(even / length[:, None], scale, shift, place)
 
 
-@dataclass(frozen=True)
-class Reduction:
+class Reduction(Struct, frozen=True):
     """Facial reduction in float64 of points (s, d): few that decide, and a direction that has all beyond where none conflict.
     Features are centred and scaled, and lengths made one: the point of the hull that is nearest to zero is such a direction, or
     zero, a conflict; then the same is asked of what is left of the others across all that conflicts.
@@ -333,5 +330,5 @@ def _drop_unknown(exponent: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _matrix(points: Matrix) -> Matrix:
     # HiGHS is given a sparse matrix where fewer entries are not zero
-    sparse = scipy.sparse.issparse(points) or np.count_nonzero(points) < 0.3 * points.size
+    sparse = not isinstance(points, np.ndarray) or np.count_nonzero(points) < 0.3 * points.size
     return scipy.sparse.csc_array(points) if sparse else points
