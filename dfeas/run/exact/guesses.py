@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dfeas.exact.dyadic import Integers, Matrix
 from dfeas.linalg.points import Floats
+from dfeas.linalg.routines import nnls, pivots
 
 NONE = -(10**6)
 """Stands for the exponent of zero."""
@@ -178,7 +179,7 @@ def nearest(points: Floats) -> Floats | None:
     right = np.zeros(points.shape[1] + 1)
     right[-1] = 1.0
     try:
-        x: Floats = scipy.optimize.nnls(np.vstack([points.T, np.ones(len(points))]), right)[0]
+        x = nnls(np.vstack([points.T, np.ones(len(points))]), right)
     except RuntimeError:
         return None
     return np.where(x > APART * x.max(initial=0.0), x, 0.0)
@@ -278,7 +279,7 @@ def order(points: Floats, weight: Floats) -> NDArray[np.int64]:
     """Points (s, d) in an order whose first ones are far from dependent on each other, and of great weight (s,)."""
     length = np.linalg.norm(points, axis=1)
     scaled = points * (weight / np.where(length > 0, length, 1))[:, None]
-    first = np.asarray(scipy.linalg.qr(scaled.T, mode="r", pivoting=True, check_finite=False)[1], np.int64)[: points.shape[1]]
+    first = pivots(scaled.T)[: points.shape[1]]
     others = np.setdiff1d(np.argsort(-weight, kind="stable"), first, assume_unique=True)
     return np.concatenate([first, others])
 
