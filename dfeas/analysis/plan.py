@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 from msgspec import structs
 
-from dfeas.data.dataset import Dataset
+from dfeas.data.dataset import Dataset, refuse_unusable
 from dfeas.data.open import open_data
 from dfeas.data.source import ChosenTable, Source, Transform
-from dfeas.data.writers.dataset import refuse_unusable
 from dfeas.display import Displayed, Grid, Part, Row
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import threads_that_fit

@@ -16,7 +16,6 @@ from dfeas.data.arrays import accept_stored, assemble, encode, open_arrays, stor
 from dfeas.data.collections import is_collection, open_lazily
 from dfeas.data.dataset import Dataset, array_reader, damaged_chunk
 from dfeas.data.frames import bring_here, require_aligned
-from dfeas.data.ingest.options import is_file
 from dfeas.data.labels import points_of, too_many
 from dfeas.data.rows import rows_of
 from dfeas.data.source import DataSpec, Source, There
@@ -73,6 +72,8 @@ def locate(spec: DataSpec) -> There:
         return "rows of cones", None
     if not spec.by_path:
         return "collection" if is_collection(spec.where) else "memory", None
+    from dfeas.data.ingest.options import is_file
+
     path = place(spec.where)
     with translate_errors_at(path):
         root = find_root(path)

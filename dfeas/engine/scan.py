@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from threading import Lock, local
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct, field
@@ -14,7 +14,6 @@ from msgspec import Struct, field
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.readers import Buffers, Cost, Stop, unless_stopped
 from dfeas.data.storage.scratch import Scratch
-from dfeas.engine.tile_cache import TileCache
 from dfeas.linalg.points import Points, is_dense, row_slice, stack_points
 from dfeas.passes.block import Block
 from dfeas.passes.protocol import (
@@ -30,6 +29,9 @@ from dfeas.passes.protocol import (
     absorb_partial,
 )
 from dfeas.passes.vectors import Positive, Recover
+
+if TYPE_CHECKING:
+    from dfeas.engine.tile_cache import TileCache
 
 _of_thread = local()
 

@@ -26,7 +26,6 @@ from dfeas.errors import AwayError, CorruptDataError, visible
 from dfeas.geometry.registry import geometry_of
 from dfeas.linalg.blas import heard, one_thread
 from dfeas.machine import memory_bytes, processors
-from dfeas.run.checkpoint.codec import dump
 from dfeas.run.checkpoint.folder import Checkpoint, Checkpointer, open_checkpointer
 from dfeas.run.cost import PROCESS_BYTES, Projection
 from dfeas.run.driver import Course, run
@@ -217,6 +216,8 @@ class _Execution(Struct, frozen=True, eq=False, dict=True):
 
 def _save(result: Any, folder: Place) -> Any:
     """Write a result, with the points that a run may begin from if there are some."""
+    from dfeas.run.checkpoint.codec import dump
+
     if (nearest := getattr(result, "nearest", None)) is not None:
         with atomic_write(folder / NEAREST) as file:
             dump(nearest, file)

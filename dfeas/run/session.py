@@ -15,7 +15,7 @@ from msgspec import Struct, field, structs
 
 from dfeas.answers.trace import Sink
 from dfeas.data.collections import collection_of, is_collection
-from dfeas.data.dataset import Dataset
+from dfeas.data.dataset import Dataset, refuse_unusable
 from dfeas.data.open import open_data, open_source
 from dfeas.data.partitions import Compute, compute_here, computed_by
 from dfeas.data.source import DataSpec, Source, Transform
@@ -24,7 +24,6 @@ from dfeas.data.storage.layout import seen_fingerprint
 from dfeas.data.storage.places import local, place, require_apart
 from dfeas.data.storage.readers import SliceReader
 from dfeas.data.storage.scratch import Scratch
-from dfeas.data.writers.dataset import refuse_unusable
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import answer_bytes, cache_bytes, require, threads_that_fit
 from dfeas.engine.protocol import Engine

@@ -17,12 +17,11 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from dfeas.data.collections import collection_of
-from dfeas.data.dataset import Dataset
+from dfeas.data.dataset import Dataset, refuse_unusable
 from dfeas.data.source import FACTORS, Source, Transform
 from dfeas.data.storage.layout import fingerprint
 from dfeas.data.storage.scratch import Scratch
 from dfeas.data.views import transform_features
-from dfeas.data.writers.dataset import refuse_unusable
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import threads_that_fit
 from dfeas.engine.protocol import Engine
@@ -30,7 +29,6 @@ from dfeas.errors import UsageError, format_bytes
 from dfeas.machine import threads_here
 from dfeas.passes.protocol import Together
 from dfeas.passes.survey import Moments, MomentsAnswer, Summary, Survey
-from dfeas.run.progress.screen import print_status
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -106,6 +104,8 @@ def _look(
     data: Data, memory: int, client: Client | None, progress: bool, moments: Moments | None
 ) -> tuple[Summary | None, MomentsAnswer | None]:
     """One read: a survey of what no ingest did, and moments if asked for. Raises BadInputError for unusable points."""
+    from dfeas.run.progress.screen import print_status
+
     dataset = data[1]
     summary: Summary | None = None
     moments_answer: MomentsAnswer | None = None

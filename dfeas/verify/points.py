@@ -37,7 +37,6 @@ from dfeas.verify.blocks import (
     signs_of,
 )
 from dfeas.verify.certificate import BALL, HYPERPLANE, Answer, Certificate, Check, attempt
-from dfeas.verify.radius import DIGITS, bound_across, bound_radius
 from dfeas.verify.tallies import WRONG, BlockTally, Checker, Tallies
 from dfeas.verify.view import FeatureMoments, FeatureScaling, SignedBlock, ViewTransform, transform_of
 
@@ -340,6 +339,8 @@ def conclude_weights(tally: PointTally, certificate: Certificate, data: Data) ->
     weights: no unit y has a larger margin. When that is next to nothing, it is proved where possible that weights near these,
     on the same points, make the sum exactly zero (``dfeas.verify.balance``).
     """
+    from dfeas.verify.radius import DIGITS
+
     n = data.n
     summed, spread = tally.sums()
     terms = tally.terms + len(summed) + 12  # sums, and difference, products, norm, quotient of each
@@ -401,6 +402,8 @@ def _prove_balance(tally: PointTally, upper: float, where: str) -> str | None:
 
 def _measure_ball(tally: PointTally, d: int, y: Floats | None) -> float:
     """A lower bound of the radius of the ball about 0 in the hull of the unit points, by their weights or along y (d,)."""
+    from dfeas.verify.radius import bound_across, bound_radius
+
     points = _stack_points([points for points, _ in tally.units], RADIUS_ENTRIES) if tally.units else None
     if points is None or points.shape[1] < d:
         return 0.0

@@ -28,7 +28,6 @@ from dfeas.data.storage.patience import wait_by
 from dfeas.data.storage.places import Place, names_in, place, remove
 from dfeas.data.storage.scratch import Scratch, Seal
 from dfeas.errors import AwayError, BadInputError, CorruptDataError, DfeasError, NewerFormatError, UsageError
-from dfeas.run.checkpoint.codec import dump, load
 from dfeas.run.driver import RunState
 from dfeas.run.session import Session, Surveyed
 from dfeas.run.spec import RunSpec
@@ -71,6 +70,8 @@ class Checkpoints(Struct, eq=False):
 
     def save(self, value: Any, scratch: Scratch) -> None:
         """One more, with all vectors on scratch storage; older ones than the last two go."""
+        from dfeas.run.checkpoint.codec import dump
+
         numbers = self.numbers
         if not numbers and isinstance(self.folder, Path):
             self.folder.mkdir(exist_ok=True)
@@ -96,6 +97,8 @@ class Checkpoints(Struct, eq=False):
 
         Raises BadInputError when there is none, CorruptDataError when none can be read, NewerFormatError for a newer one.
         """
+        from dfeas.run.checkpoint.codec import load
+
         numbers = self.numbers
         if not numbers:
             raise BadInputError(f"{self.folder.parent}: no checkpoint, nothing to resume")
