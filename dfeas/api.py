@@ -9,16 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from dfeas.data.collections import is_collection
-from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.partitions import computed_by
 from dfeas.data.source import Choice, ChosenTable, DataSpec
 from dfeas.data.storage.layout import Header
-from dfeas.data.storage.locks import require_free
-from dfeas.data.storage.outputs import DATASET, SCORES, replace_output
 from dfeas.data.storage.places import absolute, local, place, require_apart
 from dfeas.data.storage.sparse_readers import has_sparse_chunks
 from dfeas.data.storage.stored_array import MARKER
-from dfeas.data.writers.dataset import Progress
 from dfeas.engine.protocol import open_client
 from dfeas.errors import UsageError
 from dfeas.problem import Goal, Kernel, KernelName, Loss, Method, Objective, Problem, SoftMethod, Transforms
@@ -35,6 +31,7 @@ if TYPE_CHECKING:
     from dfeas.answers.soft_margin import SoftMarginClasses, SoftMarginResult
     from dfeas.data.generate.points import Generated
     from dfeas.data.ingest.ingest import Note
+    from dfeas.data.writers.dataset import Progress
     from dfeas.engine.protocol import Workers
     from dfeas.methods.protocol import AnyMethod
 
@@ -157,6 +154,10 @@ def ingest(
     >>> print(dfeas.solve("mail.data").verdict)
     feasible
     """
+    from dfeas.data.ingest.options import IngestOptions
+    from dfeas.data.storage.locks import require_free
+    from dfeas.data.storage.outputs import DATASET, replace_output
+
     choice = Choice.of(columns, without, id)
     if isinstance(X, ChosenTable):
         if choice:
@@ -254,6 +255,7 @@ def generate(
     feasible
     """
     from dfeas.data.generate.points import generate as write_instance
+    from dfeas.data.storage.outputs import DATASET, replace_output
     from dfeas.run.progress.terminal import who_is_told
 
     require_type("force", force, "bool")
@@ -610,6 +612,8 @@ def soft_margin(
     >>> fit.predict([[3.0, 3.0]])
     array([1])
     """
+    from dfeas.data.storage.outputs import SCORES, replace_output
+
     problem = Problem.of(X, y, positive=positive, intercept=intercept, mask=mask, transform=transform)
     objective = Objective(C, loss, tol, folds, class_weight, weights, intercept_scaling, random_state, dual, start, probability)
     terms_of = run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback, force)
@@ -683,6 +687,8 @@ def soft_margin_classes(
     >>> dfeas.soft_margin_classes(X, ["a", "b", "c"], C=10).predict([[2.0, 0.0]])
     array(['a'], dtype='<U1')
     """
+    from dfeas.data.storage.outputs import SCORES, replace_output
+
     problem = Problem.of(X, y, one_vs_rest=True, intercept=intercept, mask=mask, transform=transform)
     objective = Objective(C, loss, tol, folds, class_weight, weights, intercept_scaling, random_state, dual, start, probability)
     terms_of = run_terms(max_passes, time_limit, memory, choose_client(client, X), out, callback, force)

@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass
-from html import escape
+from dataclasses import fields, is_dataclass
 from textwrap import wrap
 from typing import Any, ClassVar
 
 import numpy as np
+from msgspec import Struct, structs
 
 from dfeas.errors import visible
 
@@ -32,8 +32,7 @@ Paint = Callable[[str], str]
 """Gives a verdict the codes of a colour."""
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Struct, frozen=True):
     """A word, and what is said of it."""
 
     word: str | None  # None: the text is a sentence by itself; empty: it goes on with the row above
@@ -41,8 +40,7 @@ class Row:
     verdict: str = ""  # that stands before the text, and has a colour on a terminal
 
 
-@dataclass(frozen=True)
-class Grid:
+class Grid(Struct, frozen=True):
     """Cells under headings; a row may have one more, a remark beside it."""
 
     head: Sequence[str]
@@ -126,6 +124,8 @@ class Displayed(ABC):
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the lines, one below the other."""
+        from html import escape
+
         return f"<pre>{escape(str(self))}</pre>"
 
 
@@ -144,6 +144,8 @@ def plain(value: Any) -> Any:
     """A value as JSON has it: numbers that are not finite are null, long integers and what JSON does not know are strings."""
     if is_dataclass(value):
         return {entry.name: plain(getattr(value, entry.name)) for entry in fields(value)}
+    if isinstance(value, Struct):
+        return plain(structs.asdict(value))
     if isinstance(value, np.ndarray | np.generic):
         return plain(value.tolist())
     if isinstance(value, dict):

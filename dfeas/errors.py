@@ -11,7 +11,6 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterable
-from difflib import get_close_matches
 from itertools import islice
 from shlex import quote
 from typing import Any
@@ -190,6 +189,8 @@ MOST_NAMES, MOST_BESIDE = 40, 10_000
 
 def near(name: object, names: Iterable[object]) -> str:
     """``; did you mean ..?``, where one of some names is near to another; empty text where none is."""
+    from difflib import get_close_matches
+
     known = {str(each).casefold(): str(each) for each in names}
     found = get_close_matches(str(name).casefold(), known, 1)
     return f"; did you mean {known[found[0]]}?" if found else ""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from msgspec import Struct, structs
 
 from dfeas.data.source import SCALES, UNSEEN, DataSpec, Transform
 from dfeas.data.storage.numbers import array_of
@@ -82,8 +83,7 @@ class Kernel:
         require_types(self)
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """Points, labels and how they are seen, and the space in which they are to be separated."""
 
     spec: DataSpec
@@ -114,7 +114,7 @@ class Problem:
             raise UsageError(UNSEEN)
         spec = DataSpec(X, labels, (), mask, positive, intercept, point, transform=seen, one_vs_rest=one_vs_rest)
         if intercept is None and (kernel is not None or spec.all_positive):
-            spec = replace(spec, intercept=False)
+            spec = structs.replace(spec, intercept=False)
         return cls(spec, kernel)
 
     @property

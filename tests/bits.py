@@ -16,6 +16,7 @@ from dfeas.passes.select import Select, Selection
 from dfeas.passes.softmin import Softmin
 from dfeas.passes.survey import Survey
 from dfeas.passes.vectors import Recover
+from tests.records import is_record, names_of
 
 
 def content(value: Any) -> bytes:
@@ -28,8 +29,8 @@ def content(value: Any) -> bytes:
         return b"".join(map(content, value))
     if isinstance(value, Selection):  # which blocks were looked at together is no bit
         return content((value.violated, value.low, value.arg, value.score, value.columns))
-    if hasattr(value, "__dataclass_fields__"):
-        return b"".join(content(getattr(value, name)) for name in value.__dataclass_fields__)
+    if is_record(value):
+        return b"".join(content(getattr(value, name)) for name in names_of(value))
     return repr(value).encode()
 
 

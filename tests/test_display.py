@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import chdir
-from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.display import BRIEF, LEAST_NAME, Displayed, Grid, Row, lines
 from tests import typed
+from tests.records import replace
 
 HOSTILE = "<b>&\x1b[31m"
 SEEN = "<b>&\\x1b[31m"

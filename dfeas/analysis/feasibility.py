@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy  # loads its parts when they are used
 from numpy.typing import NDArray
 
 from dfeas.analysis.separation import decide_early, search_integers
@@ -31,6 +30,7 @@ from dfeas.data.storage.places import place
 from dfeas.errors import DfeasError
 from dfeas.exact.dyadic import Dyadic, Integers, common
 from dfeas.exact.integers import independent, solve
+from dfeas.linalg.routines import nnls
 from dfeas.problem import Goal, Problem
 from dfeas.run.checkpoint.folder import discard_checkpoints
 from dfeas.run.exact.guesses import EvenPoints
@@ -192,7 +192,7 @@ def _guess_multipliers(points: Integers) -> Integers | None:
     """The same of independent points and the last one: which they are is a guess by least squares, solved in whole numbers."""
     even = EvenPoints.of(points).points
     try:
-        chosen = np.flatnonzero(scipy.optimize.nnls(even[:-1].T, -even[-1])[0])
+        chosen = np.flatnonzero(nnls(even[:-1].T, -even[-1]))
     except RuntimeError:
         return None
     if not len(chosen) or len(independent(points[chosen])) < len(chosen):

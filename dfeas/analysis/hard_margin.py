@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import structs
 
 from dfeas.analysis.distance import Widest, find_widest, measure_ball
 from dfeas.answers.files import RESULT
@@ -110,7 +111,7 @@ def conclude_margin(result: Result, problem: Problem, limits: Limits, resources:
     margin = HardMargin(result)
     if result.verdict == FEASIBLE and result.separator is not None and result.stopped != "interrupted":
         transform = None if result.evidence is None else parse_view(result.evidence.view)[1]
-        seen = replace(problem, spec=replace(problem.spec, transform=transform))
+        seen = structs.replace(problem, spec=structs.replace(problem.spec, transform=transform))
         if result.intercept:
             margin = _describe_widest(find_widest(result, seen, limits, resources, output), transform)
         else:

@@ -9,11 +9,11 @@ from math import ceil
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 
-from dfeas.data.dataset import Dataset
+from dfeas.data.dataset import Dataset, refuse_unusable
 from dfeas.data.open import open_data
 from dfeas.data.source import ChosenTable, Source, Transform
-from dfeas.data.writers.dataset import refuse_unusable
 from dfeas.display import Displayed, Grid, Part, Row
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import threads_that_fit
@@ -253,7 +253,9 @@ def _plan(geometry: Geometry, method: str | None, whole: Load, classes: int, spe
     """Estimates of one method or of all, for some classes on the same reads."""
     dataset, memory, threads, margin = whole.dataset, whole.memory, whole.threads, whole.margin
     shared, values = classes > 1, geometry.measure_values(dataset, threads)
-    auto, why = choose_method(geometry, "auto", replace(whole, classes=abreast(geometry, "auto", classes, dataset, memory)))
+    auto, why = choose_method(
+        geometry, "auto", structs.replace(whole, classes=abreast(geometry, "auto", classes, dataset, memory))
+    )
     names = [name for name in geometry.methods if not geometry.refuse(name, dataset, shared)]
     if method is not None:
         names = [geometry.check_method(method)]
@@ -262,7 +264,7 @@ def _plan(geometry: Geometry, method: str | None, whole: Load, classes: int, spe
     estimates = []
     for name in names:
         together = abreast(geometry, name, classes, dataset, memory)
-        load = replace(whole, classes=together)
+        load = structs.replace(whole, classes=together)
         cost = geometry.cost(name, load)
         limit, limited = limit_passes({name: cost}, memory // together, None)
         projected = project(geometry, dataset, [name], memory, margin, threads=threads, classes=together, max_passes=limit)

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from dfeas.answers.check.conflicts import labels_of, numbers_of
@@ -121,7 +122,7 @@ def suspects(
     if isinstance(X, Result):
         if X.data is None or X.kernel is not None:
             raise UsageError("X: a result with a kernel, or on data in memory; give the points and their labels")
-        problem = Problem(replace(DataSpec.from_json(X.data), transform=None))
+        problem = Problem(structs.replace(DataSpec.from_json(X.data), transform=None))
     require_points(problem.spec.where, "a list of suspects")
     if out is not None and str(out).lower().endswith(".csv"):
         raise UsageError(f"out {out}: the folder of a run; for a table leave it out, and call to_csv of the answer")

@@ -8,7 +8,6 @@ import platform
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -125,6 +124,8 @@ def versions() -> dict[str, str]:
 @cache
 def _find_versions() -> dict[str, str]:
     """Look them up once for each process: that takes as long as a small solve."""
+    from importlib.metadata import version
+
     return {"dfeas": __version__, **{name: version(name) for name in ("numpy", "scipy", "zarr", "dask", "distributed")}}
 
 

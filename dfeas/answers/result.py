@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from dfeas import leaves
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
     from dfeas.answers.prediction.model import FittedModel
 
 
-@dataclass(frozen=True)
-class Side:
+class Side(Struct, frozen=True):
     """The points of one label, and how many."""
 
     name: str | None  # of the class in the data; None: it has no labels

@@ -14,6 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
 from dfeas.answers.files import CERTIFICATE, RESULT, RUN, TRACE
 from dfeas.api import resume, soft_margin, solve
 from dfeas.cli.outputs import RunStatus, run_status
@@ -149,7 +151,7 @@ def _require_usable(problem: Problem, options: dict[str, Any]) -> None:
     spec, resources = problem.spec, Resources(memory=options.get("memory") or 1 << 60)  # bytes that nobody has
     if is_file(place(spec.where)):
         return
-    with open_session(replace(problem, spec=replace(spec, transform=None)), resources, cones=True) as session:
+    with open_session(structs.replace(problem, spec=structs.replace(spec, transform=None)), resources, cones=True) as session:
         require_labels(spec, session.dataset)
         if "C" not in options:
             geometry = geometry_of(session.dataset, kernel_options(problem.kernel))

@@ -5,11 +5,12 @@ cvxpy itself writes the constraints in the form of SCS, and translates x and z b
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from dfeas.cones.product import EXISTS, OPEN, Program
 from dfeas.cones.writer import from_scs

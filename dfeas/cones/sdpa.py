@@ -13,13 +13,14 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from dfeas.cones.product import Product

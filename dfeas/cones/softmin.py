@@ -31,9 +31,8 @@ is the matrix entropy, that is softmin itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
+from msgspec import Struct, field
 
 from dfeas.cones.algebra import Group, Spectrum, groups_of, pieces
 from dfeas.cones.batch import ConeBatch
@@ -74,8 +73,7 @@ def combine_scaled(block: Block, rows: Indices, weights: Floats, factor: Floats)
     return combinations(weights * factor[rows], in_type(take_rows(block.points, rows), np.float64))
 
 
-@dataclass
-class Lowest:
+class Lowest(Struct):
     """For a question y, what some cones of a block have shown."""
 
     y: Floats  # (m,)
@@ -120,22 +118,19 @@ class Lowest:
         return min(candidates, key=lambda each: each[:2])
 
 
-@dataclass(frozen=True, slots=True)
-class SpectralAnswer(SoftminAnswer):
+class SpectralAnswer(SoftminAnswer, frozen=True):
     """The same, and the extreme points of questions with mu = 0."""
 
     extreme: tuple[Floats, ...] = ()  # (dimension of cone ``arg``,) for each question; (0,) for mu > 0
 
 
-@dataclass(frozen=True, slots=True)
-class SpectralPartial(SoftminPartial):
+class SpectralPartial(SoftminPartial, frozen=True):
     """Sums over some cones, relative to their own minimum."""
 
     extreme: tuple[Floats, ...] = ()
 
 
-@dataclass(frozen=True)
-class SpectralSoftmin(SoftminSums):
+class SpectralSoftmin(SoftminSums, frozen=True):
     """k questions to a dataset of cones: Y (m, k) in any scale, mu (k,) >= 0."""
 
     def empty(self) -> SpectralPartial:
@@ -228,8 +223,7 @@ class SpectralSoftmin(SoftminSums):
         return SpectralAnswer(plain.low, plain.arg, plain.lse, plain.mean, partial.extreme)
 
 
-@dataclass(frozen=True, slots=True)
-class ConeWeights(SparseWeights):
+class ConeWeights(SparseWeights, frozen=True):
     """Entries of x in the rows of the cones that were kept."""
 
     trace: float = 0.0  # <e, x>
@@ -241,12 +235,11 @@ class ConeWeights(SparseWeights):
     def with_others(self, others: SparseWeights) -> ConeWeights:
         """Both, in the order of the rows."""
         assert isinstance(others, ConeWeights), "weights are of this pass"
-        both = super(ConeWeights, self).with_others(others)
+        both = super().with_others(others)
         return ConeWeights(both.pieces, self.trace + others.trace)
 
 
-@dataclass(frozen=True, slots=True)
-class SpectralRecover(Recover):
+class SpectralRecover(Recover, frozen=True):
     """The element of a mixture of T softmins; cones whose trace is at most ``floor`` times their rank are left out."""
 
     def scan(self, block: Block) -> ConeWeights:
@@ -280,8 +273,7 @@ def project_to_base(s: Floats) -> tuple[Floats, float]:
     return np.append(1.0, u), float(-s[0] - s[1:] @ u - u @ u / 2)
 
 
-@dataclass(frozen=True)
-class EuclideanSoftmin(SpectralSoftmin):
+class EuclideanSoftmin(SpectralSoftmin, frozen=True):
     """k questions to one second-order cone; those with mu = 0 are as ever."""
 
     def scan(self, block: Block) -> SpectralPartial:
@@ -303,8 +295,7 @@ class EuclideanSoftmin(SpectralSoftmin):
         return super().merge(first, second)
 
 
-@dataclass(frozen=True, slots=True)
-class EuclideanRecover(SpectralRecover):
+class EuclideanRecover(SpectralRecover, frozen=True):
     """The element of a mixture of T such points."""
 
     def scan(self, block: Block) -> ConeWeights:
@@ -313,8 +304,7 @@ class EuclideanRecover(SpectralRecover):
         return ConeWeights(((block.start + np.arange(block.size), x),), float(x[0]))
 
 
-@dataclass(frozen=True, slots=True)
-class EuclideanMixture(Mixture):
+class EuclideanMixture(Mixture, frozen=True):
     """x = sum_t share_t (1, u_t)."""
 
     def question(self, floor: float) -> EuclideanRecover:

@@ -8,10 +8,12 @@ columns is then an element of the cones.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from msgspec import structs
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from dfeas.cones.algebra import groups_of, least
@@ -33,7 +35,6 @@ from dfeas.errors import BadInputError, UsageError, enough
 from dfeas.geometry.protocol import Geometry, Load, LoadCost, Rule, Seconds, Trained, least_seconds
 from dfeas.linalg.blas import one_thread
 from dfeas.linalg.points import Floats
-from dfeas.methods.mixture import Mixture
 from dfeas.methods.protocol import AnyMethod, Evidence, Facts, Sparse, Wrapping
 from dfeas.methods.registry import FOR_CONES, Directory
 from dfeas.passes.block import Block
@@ -138,7 +139,7 @@ class OnBall(Wrapping):
 
         def gordan() -> EuclideanMixture:
             mixture = build()
-            return EuclideanMixture(*(getattr(mixture, each.name) for each in fields(Mixture)))
+            return EuclideanMixture(*structs.astuple(mixture))
 
         return replace(evidence, gordan=gordan)
 

@@ -10,10 +10,11 @@ over all cones; x on the cones of W, whose |Ax| bounds every margin. Passes: a s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from dfeas.cones.algebra import groups_of
@@ -169,8 +170,7 @@ def _spread(start: Indices, size: Indices, quota: int) -> Indices:
     return np.concatenate([place[first::step] for first in range(step)])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConeWorkingSetState(WorkingSetState):
+class ConeWorkingSetState(WorkingSetState, frozen=True, kw_only=True):
     """With the y that is the widest on W; ``cap`` counts rows."""
 
     columns: ScaledCones | None = None

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy  # loads its parts when they are used
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from dfeas.cones.algebra import cone_norms
 from dfeas.cones.product import EQUALITIES, Placing, Product, Program, RowsOfCones, solutions, times, whole
 from dfeas.data.arrays import accept_array, stored_dtype
-from dfeas.data.dataset import Dataset, array_reader
+from dfeas.data.dataset import Dataset, array_reader, refuse_unusable
 from dfeas.data.storage.layout import CODE, SPARSE_BELOW, SPARSE_BLOCK_BYTES, Header, index_size
 from dfeas.data.storage.numbers import exact
 from dfeas.data.storage.readers import Buffers
 from dfeas.data.storage.sparse_readers import CsrRows, Entries, block_of
 from dfeas.data.storage.zarr_arrays import check_shape
 from dfeas.data.writers.chunks import chunks_of_shard, shard_bytes
-from dfeas.data.writers.dataset import DatasetWriter, Progress, fill, output_place, refuse_unusable
+from dfeas.data.writers.dataset import DatasetWriter, Progress, fill, output_place
 from dfeas.data.writers.sparse import SparseWriter
 from dfeas.errors import BadInputError, UsageError
 from dfeas.linalg import csr

@@ -10,12 +10,12 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
 
 import numpy as np
-import scipy  # loads its parts when they are used
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from dfeas.data.arrays import assemble, stored_dtype
@@ -72,8 +72,7 @@ def map_rows(function: Callable[[Any], NDArray[Any]], X: Any, m: int, example: N
     return X.map_partitions(of_partition, meta=of_partition(X._meta))
 
 
-@dataclass(eq=False, repr=False)
-class Fetched:
+class Fetched(Struct, eq=False):
     """Rows of a Dask array, computed on its cluster."""
 
     compute: Compute
@@ -87,8 +86,7 @@ class Fetched:
         return found if self.known is None else encode_array(found, len(found), LABELS, known=self.known)[1]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Collection:
+class Collection(Struct, frozen=True, eq=False):
     """Points (n, m) and labels (n,) in partitions of whole blocks."""
 
     X: Any  # a Dask array whose rows are in partitions
@@ -103,8 +101,7 @@ class Collection:
         return range(partition * self.rows, min((partition + 1) * self.rows, int(self.X.shape[0])))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class PartitionReader(SliceReader):
+class PartitionReader(SliceReader, frozen=True, eq=False):
     """A reader in the driver of a few blocks of a collection."""
 
     collection: Collection | None = None
@@ -119,6 +116,8 @@ def collection_of(dataset: Dataset) -> Collection | None:
 def join_rows(parts: Sequence[Any], dtype: np.dtype[Any]) -> Any:
     """Rows of several chunks, arrays or CSR matrices, in the type that was declared."""
     if hasattr(parts[0], "tocsr"):
+        import scipy
+
         return parts[0] if len(parts) == 1 else scipy.sparse.vstack(parts, "csr")
     found = [array_of(part, WHERE) for part in parts]
     if len(found) == 1:
@@ -297,8 +296,7 @@ def add_counts(found: Sequence[Counts], n: int, positive: str | None, *, many: b
     return classes, dict(counted)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class _Rows:
+class _Rows(Struct, frozen=True, eq=False):
     """Rows of an array whose first one has a number."""
 
     array: Any  # of NumPy, or CSR
@@ -308,8 +306,7 @@ class _Rows:
         return self.array[rows.start - self.first : rows.stop - self.first]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Window:
+class Window(Struct, frozen=True, eq=False):
     """What travels with a task beside a partition: the dataset without its points."""
 
     rows: range  # of the partition

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import perf_counter
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from dfeas.data.cache import HELD_BYTES, Kept
@@ -18,15 +19,16 @@ from dfeas.data.labels import place_of
 from dfeas.data.rows import POINTS, Rows
 from dfeas.data.source import Transform, view_text
 from dfeas.data.storage.chunks import ChunkReader
+from dfeas.data.storage.features import feature_name
 from dfeas.data.storage.layout import PADDING, ConeTable, Header, seen_fingerprint
 from dfeas.data.storage.patience import once_more
 from dfeas.data.storage.readers import Buffers, Cost, Looks, PointReader, RowReader, SliceReader, chunks_of
 from dfeas.data.storage.scratch import Picks
 from dfeas.data.storage.sparse_readers import CsrRows, Entries
-from dfeas.errors import CorruptDataError
+from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.linalg.points import Points, copy_into, is_dense, nbytes, norms
 from dfeas.passes.block import Block, Sides, against
-from dfeas.passes.survey import Summary, checksums, digest
+from dfeas.passes.survey import NORM_RANGE, Summary, checksums, digest
 
 AT_ONCE = 2
 """Blocks that are read at once past the page cache, while another is scanned."""
@@ -42,8 +44,7 @@ WARM = 2e9
 """Bytes a second above which the page cache is being read, and the kernel need not be asked to read ahead."""
 
 
-@dataclass(kw_only=True, repr=False, eq=False)
-class Dataset:
+class Dataset(Struct, kw_only=True, eq=False, dict=True):
     """Points, labels and norms behind readers, verified. Safe to read from several threads, each with its own buffers."""
 
     # as it is stored
@@ -388,3 +389,14 @@ def damaged_chunk(where: object, what: str, now: int, was: int) -> CorruptDataEr
 def array_reader(name: str, array: NDArray[Any], block_rows: int) -> SliceReader:
     """A reader of an array in memory."""
     return SliceReader(name, array, len(array), block_rows, array.dtype, overlaps=True)
+
+
+def refuse_unusable(summary: Summary, where: str, features: Sequence[str] = ()) -> None:
+    """Raise BadInputError for non-finite entries and for norms that cannot be squared; ``features`` have maybe names."""
+    if summary.nonfinite:
+        shown = ", ".join(f"point {p} feature {feature_name(features, f)}: {v}" for p, f, v in summary.first_nonfinite)
+        raise BadInputError(f"{where}: {summary.nonfinite} or more entries are not finite ({shown}); remove or correct them")
+    if summary.extreme:
+        shown = ", ".join(str(j) for j in summary.first_extreme)
+        least, most = NORM_RANGE
+        raise BadInputError(f"{where}: norms outside {least:g} .. {most:g} (point {shown}); scale the data by a power of two")

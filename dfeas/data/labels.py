@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from dfeas.data.storage.numbers import array_of, exact, is_missing
@@ -36,8 +36,7 @@ def points_of(label: NDArray[Any], classes: Sequence[str]) -> dict[str, Any]:
     return {"positive": int((label > 0).sum()), "counts": ()}
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Categories:
+class Categories(Struct, frozen=True, eq=False):
     """Labels (b,) as positions in a short list of different values."""
 
     codes: NDArray[Any]  # (b,) integers

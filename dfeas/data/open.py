@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from dfeas.data.arrays import accept_stored, assemble, encode, open_arrays, stored_dtype
 from dfeas.data.collections import is_collection, open_lazily
 from dfeas.data.dataset import Dataset, array_reader, damaged_chunk
 from dfeas.data.frames import bring_here, require_aligned
-from dfeas.data.ingest.options import is_file
 from dfeas.data.labels import points_of, too_many
 from dfeas.data.rows import rows_of
 from dfeas.data.source import DataSpec, Source, There
@@ -72,6 +72,8 @@ def locate(spec: DataSpec) -> There:
         return "rows of cones", None
     if not spec.by_path:
         return "collection" if is_collection(spec.where) else "memory", None
+    from dfeas.data.ingest.options import is_file
+
     path = place(spec.where)
     with translate_errors_at(path):
         root = find_root(path)
@@ -95,12 +97,12 @@ def resolve(source: Source) -> Source:
     if there[0] == "file":
         from dfeas.data.ingest.readers import labels_in  # with readers of all formats
 
-        return replace(source, spec=replace(spec, labels=labels_in(spec.where, spec.labels, spec.choice)))
+        return replace(source, spec=structs.replace(spec, labels=labels_in(spec.where, spec.labels, spec.choice)))
     if spec.labels is None:
         return source
     if spec.also:
         raise UsageError("also is for datasets with labels of their own: leave out labels")
-    return replace(source, spec=replace(spec, labels=absolute(spec.labels)))
+    return replace(source, spec=structs.replace(spec, labels=absolute(spec.labels)))
 
 
 def open_data(source: Source, lazily: Opener | None = None) -> tuple[Source, Dataset]:
@@ -113,7 +115,7 @@ def open_data(source: Source, lazily: Opener | None = None) -> tuple[Source, Dat
     if len(dataset.classes) > 2 and dataset.positive is None and not source.spec.one_vs_rest:
         raise too_many(dataset.classes, dataset.where)
     point = None if source.spec.point is None else order_point(dataset, source.spec)
-    spec = replace(source.spec, intercept=dataset.intercept, point=point, point_features=())
+    spec = structs.replace(source.spec, intercept=dataset.intercept, point=point, point_features=())
     return replace(source, spec=spec, there=None), dataset
 
 
@@ -158,7 +160,7 @@ def _replace_labels(dataset: Dataset, source: Source) -> Dataset:
     mark = fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.chunk_rows, expected, classes)
     header = replace(dataset.header, classes=classes, **points_of(label, classes), fingerprint=mark)
     reader = array_reader("label", label, dataset.block_rows)
-    return replace(dataset, labels=reader, **_facts_of_labels(header, expected))
+    return structs.replace(dataset, labels=reader, **_facts_of_labels(header, expected))
 
 
 def _join(dataset: Dataset, source: Source) -> Dataset:
@@ -167,15 +169,17 @@ def _join(dataset: Dataset, source: Source) -> Dataset:
     if not spec.also and spec.mask is None:
         return dataset
     chosen = None if spec.one_vs_rest else spec.positive
-    each = replace(source, spec=replace(spec, also=(), mask=None, positive=chosen, transform=None), fingerprint="", there=None)
+    each = replace(
+        source, spec=structs.replace(spec, also=(), mask=None, positive=chosen, transform=None), fingerprint="", there=None
+    )
     parts, mask = [_choose_class(dataset, each)], spec.mask
-    parts += [open_source(replace(each, spec=replace(each.spec, where=where))) for where in spec.also]
+    parts += [open_source(replace(each, spec=structs.replace(each.spec, where=where))) for where in spec.also]
     if spec.also and not all(part.rows.take_labels for part in parts):
         raise UsageError(f"{spec.where}: a dataset of cones is asked about by itself; leave out also")
     if not spec.by_path:
         mask = accept_stored(bring_here(mask), "mask")
         require_aligned(spec.where, mask, "mask", dataset.names)
-    return replace(join_datasets(parts, mask), opened=sum(part.opened for part in parts))
+    return structs.replace(join_datasets(parts, mask), opened=sum(part.opened for part in parts))
 
 
 def _require_the_same(dataset: Dataset, source: Source) -> Dataset:
@@ -201,7 +205,7 @@ def _choose_class(dataset: Dataset, source: Source) -> Dataset:
 def _add_intercept(dataset: Dataset, source: Source) -> Dataset:
     """By default where points have labels."""
     intercept = bool(dataset.classes) if source.spec.intercept is None else source.spec.intercept
-    return dataset if dataset.intercept == intercept else replace(dataset, intercept=intercept)
+    return dataset if dataset.intercept == intercept else structs.replace(dataset, intercept=intercept)
 
 
 def _transform(dataset: Dataset, source: Source) -> Dataset:
@@ -348,7 +352,7 @@ def _open_foreign(source: Source) -> Dataset:
     labels = None if beside is None else open_labels(place(beside))
     reader = SliceReader(str(path), array, n, rows_of_whole_chunks(array, dtype.itemsize), dtype)
     dataset = assemble(str(path), reader, (n, m), labels, source)
-    return replace(dataset, points=slice_reader(reader, path, array))
+    return structs.replace(dataset, points=slice_reader(reader, path, array))
 
 
 def _open_nothing(source: Source) -> Dataset:

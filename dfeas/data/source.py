@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from msgspec import Struct, structs
 from numpy.typing import NDArray
 
 from dfeas.data.frames import columns_of, point_of, select_columns
@@ -23,7 +24,7 @@ from dfeas.data.storage.files import COUNT, Number, conform, parse_json
 from dfeas.data.storage.places import absolute, local, paths_of
 from dfeas.display import Displayed, Grid, Part, Row
 from dfeas.errors import BadInputError, CorruptDataError, UsageError, spell
-from dfeas.settings import require_types
+from dfeas.settings import require_type
 
 ALL_POSITIVE = "all-positive"
 """Labels that ask the homogeneous question by name: A'y > 0 for all points as they are."""
@@ -52,8 +53,7 @@ _SHAPE = {
 }
 
 
-@dataclass(frozen=True)
-class Transform:
+class Transform(Struct, frozen=True):
     """What was asked for, and the numbers that it took: the same ones for all who read these points."""
 
     scale: str | None = None  # "maxabs" | "std"
@@ -79,7 +79,7 @@ class Transform:
         return " and ".join(words) or "as they are stored"
 
     def to_json(self) -> dict[str, Any]:
-        return {**vars(self), "shift": list(self.shift), "factor": list(self.factor)}
+        return {**structs.asdict(self), "shift": list(self.shift), "factor": list(self.factor)}
 
     @classmethod
     def from_json(cls, values: Any) -> Transform:
@@ -89,7 +89,7 @@ class Transform:
         except ValueError as error:
             raise CorruptDataError(f"not a readable transform of the points: {error}") from None
         numbers = {name: tuple(map(float, values[name])) for name in ("shift", "factor")}
-        transform = cls(**{each.name: values[each.name] for each in fields(cls)} | numbers)
+        transform = cls(**{name: values[name] for name in cls.__struct_fields__} | numbers)
         sound = (
             transform.scale in (None, *SCALES)
             and transform.center == bool(transform.shift)
@@ -131,8 +131,7 @@ def parse_view(view: str) -> tuple[str | None, Transform | None]:
     return positive, transform
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """Columns that are features: these in this order, or all of the table, but for some. Falsy where that is all of them."""
 
     columns: tuple[str, ...] | None = None
@@ -266,8 +265,7 @@ class ChosenTable(Displayed):
         return select_columns(self.X, [*features, *([str(labels)] if among else [])]), labels, ALL, ids
 
 
-@dataclass(frozen=True)
-class DataSpec:
+class DataSpec(Struct, frozen=True):
     """What the data is, and how it is seen: made by a verb, and kept as it is by a checkpoint, a result and a source. Raises
     UsageError for what contradicts each other, whatever the data is.
     """
@@ -286,13 +284,17 @@ class DataSpec:
     one_vs_rest: bool = False  # labels of an array become codes of classes, which ``positive`` then chooses from
 
     def __post_init__(self) -> None:
-        become = vars(self).update
+        def become(**values: Any) -> None:
+            for name, value in values.items():
+                structs.force_setattr(self, name, value)
+
         if isinstance(self.where, ChosenTable):
             where, labels, choice, ids = self.where.take(self.labels)
             become(where=where, labels=labels, choice=choice, ids=ids)
         if isinstance(self.positive, int | np.integer | np.bool_):
             become(positive=str(self.positive))  # as labels that are numbers are called
-        require_types(self, ("positive", "intercept"))
+        require_type("positive", self.positive, "str | None")
+        require_type("intercept", self.intercept, "bool | None")
         if isinstance(self.where, list | tuple) and any(isinstance(each, str | Path) for each in self.where):
             first, *more = paths_of(self.where, "X")
             become(where=first, also=tuple(map(str, more)))
@@ -339,13 +341,13 @@ class DataSpec:
 
     def without_memory(self) -> DataSpec:
         """What can be kept of it: all but what the caller has in memory."""
-        return self if self.by_path else replace(self, where=None, labels=None, mask=None, ids=None)
+        return self if self.by_path else structs.replace(self, where=None, labels=None, mask=None, ids=None)
 
     def to_json(self) -> dict[str, Any] | None:
         """What a result keeps of it; None of data in memory."""
         if not self.by_path:
             return None
-        values = {name: vars(self)[field] for name, field in IN_JSON.items()}
+        values = {name: getattr(self, field) for name, field in IN_JSON.items()}
         if self.choice:
             values |= self.choice.to_json()
         return values | {"labels": self.beside, "transform": None if self.transform is None else self.transform.to_json()}

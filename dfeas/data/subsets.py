@@ -8,12 +8,12 @@ chunks up, as on disk.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from dfeas import leaves
@@ -31,8 +31,7 @@ from dfeas.linalg import csr
 from dfeas.linalg.points import Points, is_dense, stack_points, take_rows
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class SubsetReader:
+class SubsetReader(Struct, frozen=True, eq=False):
     """A reader of picked points."""
 
     parts: tuple[Dataset, ...]

@@ -7,9 +7,9 @@ are z = (x - shift) * factor in float64: an entry has one rounding of the differ
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset, array_reader
@@ -23,8 +23,7 @@ from dfeas.linalg import csr
 from dfeas.linalg.points import Floats, Points, dense, is_dense, stack_points
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class MappedReader:
+class MappedReader(Struct, frozen=True, eq=False):
     """Blocks are those of a dataset, changed by a function, and come and change as these do."""
 
     inner: Dataset  # which verifies what it reads
@@ -48,8 +47,7 @@ class MappedReader:
         return self.inner.points.stamp(index, looks)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class TranslatedReader(MappedReader):
+class TranslatedReader(MappedReader, frozen=True, eq=False):
     """A reader of x_j - p, in float64: each entry is the exact difference with a relative error of at most 2**-53."""
 
     point: Floats  # (m,)

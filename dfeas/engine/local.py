@@ -8,7 +8,7 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Event, Lock
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.patience import wait_by
@@ -18,11 +18,13 @@ from dfeas.engine.memory import threads_that_fit
 from dfeas.engine.ranges import RangeEngine
 from dfeas.engine.scan import RangeMerge, cut, fold_blocks, parts, pieces, scan_pairs
 from dfeas.engine.signals import LOOK_SECONDS, interrupts_held, pause, raise_held
-from dfeas.engine.tile_cache import TileCache
 from dfeas.linalg.blas import beat, hear_first, heard, one_thread
 from dfeas.machine import threads_here
 from dfeas.passes.block import Block
 from dfeas.passes.protocol import Fold, OnPairs, Question, sums_bytes, width
+
+if TYPE_CHECKING:
+    from dfeas.engine.tile_cache import TileCache
 
 R = TypeVar("R")
 
@@ -154,6 +156,8 @@ class LocalEngine(RangeEngine):
                 beat()
 
     def keep_pairs(self, budget: int, scratch: Path | None = None) -> None:
+        from dfeas.engine.tile_cache import TileCache
+
         self.tile_cache = TileCache(budget, scratch)
 
     def close(self) -> None:

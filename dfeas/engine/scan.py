@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from threading import Lock, local
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct, field
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.readers import Buffers, Cost, Stop, unless_stopped
 from dfeas.data.storage.scratch import Scratch
-from dfeas.engine.tile_cache import TileCache
 from dfeas.linalg.points import Points, is_dense, row_slice, stack_points
 from dfeas.passes.block import Block
 from dfeas.passes.protocol import (
@@ -31,6 +30,9 @@ from dfeas.passes.protocol import (
 )
 from dfeas.passes.vectors import Positive, Recover
 
+if TYPE_CHECKING:
+    from dfeas.engine.tile_cache import TileCache
+
 _of_thread = local()
 
 SHORT_BYTES = 16 << 20
@@ -41,8 +43,7 @@ MOST_RUNS = 32
 """They are longer where there are more of them: 528 pairs are enough to share out."""
 
 
-@dataclass(eq=False, repr=False)
-class Tree:
+class Tree(Struct, eq=False):
     """Partials of consecutive blocks, merged as far as the fixed tree allows.
 
     The shape of the tree depends on the number of blocks only. A node (level, i) covers blocks i 2^level .. (i+1) 2^level - 1.

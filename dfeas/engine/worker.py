@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import dask
 from distributed import Worker, get_worker
+from msgspec import structs
 from tornado.ioloop import PeriodicCallback
 
 from dfeas.data.dataset import Dataset
@@ -219,7 +220,9 @@ def read_range(parcel: Parcel, anchor: Any, first: int, stop: int) -> Held:
     with _reading(source):
         dataset = open_cached(source, _room)
         for index, block in zip(range(first, stop), dataset.read_blocks(range(first, stop), cost, keep=True), strict=True):
-            copied = block if index in dataset.kept else replace(block, points=block.points.copy(), sides=block.sides.copy())
+            copied = (
+                block if index in dataset.kept else structs.replace(block, points=block.points.copy(), sides=block.sides.copy())
+            )
             held.append(copied)
     return Held(held, cost)
 
@@ -263,5 +266,4 @@ def size(value: Any) -> int:
         if all(isinstance(v, int) for v in value):
             return 8 * len(value)
         return sum(size(v) for v in value)
-    names = getattr(value, "__dataclass_fields__", ())
-    return sum(size(getattr(value, name)) for name in names)
+    return sum(size(getattr(value, name)) for name in getattr(value, "__match_args__", ()))  # of a record, its fields

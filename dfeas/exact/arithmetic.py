@@ -9,11 +9,10 @@ of LAPACK say where to try, and are not believed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy  # loads its parts when they are used: every command would wait for them
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from dfeas.errors import CheckFailedError
@@ -46,8 +45,7 @@ def gamma(terms: int) -> float:
     return terms * U / (1 - terms * U)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Wide:
+class Wide(Struct, frozen=True, eq=False):
     """Some points (r, d) in float64. What a CSR matrix does not store is zero and adds nothing to a sum, rounding neither."""
 
     points: Any  # an array, or a CSR matrix
@@ -67,6 +65,8 @@ class Wide:
             points = points.astype(np.float64)
             finite = bool(np.isfinite(points.data).all())
             if intercept:
+                import scipy
+
                 points = scipy.sparse.hstack([points, scipy.sparse.csr_array(np.ones((count, 1)))], format="csr")
         if not finite:
             raise CheckFailedError(f"{where} is not finite; nothing can be proved")
@@ -94,6 +94,8 @@ class Wide:
         return np.asarray(abs(self.points[rows]) @ np.abs(y))
 
     def _like(self, data: Floats) -> Any:
+        import scipy
+
         return scipy.sparse.csr_array((data, self.points.indices, self.points.indptr), shape=self.points.shape)
 
     def row_sums(self, data: Floats) -> Floats:
@@ -148,6 +150,8 @@ def row_numbers(points: Any) -> Indices:
 
 def without_zeros(points: Any) -> tuple[Any, Indices]:
     """A CSR matrix without the features that no point has, and those that are left; one stays in any case."""
+    import scipy
+
     used, place = np.unique(points.indices, return_inverse=True)
     if not len(used):
         used = np.zeros(1, np.int64)
@@ -155,8 +159,7 @@ def without_zeros(points: Any) -> tuple[Any, Indices]:
     return scipy.sparse.csr_array((points.data, place.reshape(-1), points.indptr), shape=shape), used
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Fast:
+class Fast(Struct, frozen=True, eq=False):
     """Products of points with one separator, in float32."""
 
     y: Floats  # (d,) entries below 1; with an intercept it comes last

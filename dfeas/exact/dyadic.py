@@ -10,12 +10,11 @@ the one before it left open: float64 with a bound of its error; residues modulo 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
-import scipy  # loads its parts when they are used: every command would wait for them
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from dfeas.errors import CheckFailedError
@@ -46,8 +45,7 @@ def _align(whole: NDArray[np.int64], power: NDArray[np.int64], axis: int | None 
     return np.where(whole != 0, power - (least if axis is None else np.expand_dims(least, axis)), 0), least
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Dyadic:
+class Dyadic(Struct, frozen=True, eq=False):
     """``digits`` 2**``exponent``, exactly. Digits have any shape; the exponent is one for all."""
 
     digits: Integers
@@ -90,8 +88,7 @@ STEP = 28
 """Bits of a digit of an exact sum: in int64 digits of 2**34 points add up, in float64 those of 2**24."""
 
 
-@dataclass(eq=False, repr=False)
-class ExactSums:
+class ExactSums(Struct, eq=False):
     """Sums (m,) of the features of points, exactly: those of digits[i] 2**(STEP i), of either sign."""
 
     digits: dict[int, NDArray[np.int64]]  # (m,) each
@@ -324,6 +321,8 @@ def _product(points: Matrix, residue: Floats, columns: Floats, prime: int) -> Fl
     """Residues (r, k) of products, from residues of the entries of points (in their layout) and of the columns (d, k)."""
     width = 1 << 13  # so many products of two residues are summed exactly in float64
     if not isinstance(points, np.ndarray):
+        import scipy
+
         matrix = scipy.sparse.csr_array((residue, points.indices, points.indptr), shape=points.shape)
         assert np.diff(points.indptr).max(initial=0) <= width, "sums are exact"
         return np.asarray((matrix @ columns) % prime, np.float64)

@@ -6,19 +6,18 @@ Such pivots need no fractions. What they leave has few columns, and is dense.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
 
 from dfeas.exact.arithmetic import Indices, row_numbers
 from dfeas.exact.dyadic import FAR, Integers, mantissas, zeros_of
 from dfeas.exact.integers import independent, nullspace
 
 
-@dataclass(frozen=True)
-class IntegerEntries:
+class IntegerEntries(Struct, frozen=True):
     """A matrix (r, d) whose entries are digits, in the order of a CSR matrix."""
 
     digits: Integers  # (nnz,)
@@ -100,8 +99,7 @@ def units(points: Any) -> Indices:
         open_ = open_ & (np.bincount(column[covered[row]], minlength=len(count)) == 0)
 
 
-@dataclass
-class Echelon:
+class Echelon(Struct, dict=True):
     """Sparse rows of integers, eliminated by pivots of 1 and -1: modulo the rows a pivot is equal to its ``terms``. The column
     that fewest of these have goes first, so rows of one or two levels and few numbers fill up little. Columns below zero, which
     a caller may add, are no pivots.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
+from msgspec import Struct, structs
 from numpy.typing import NDArray
 
 from dfeas.data.collections import collection_of
@@ -58,7 +59,7 @@ class PointSpace(Geometry):
         return reason if alone else ""
 
     def choose_automatic(self, load: Load, tolerance: float | None) -> tuple[str, str]:
-        return prefer_method(replace(load.facts, tolerance=tolerance))
+        return prefer_method(structs.replace(load.facts, tolerance=tolerance))
 
     def maker(self, dataset: Dataset, memory: int, classes: int | None = None) -> Callable[[str], AnyMethod]:
         return self.method
@@ -138,8 +139,7 @@ class Scorer(Protocol):
         """Scores (b, k) of points (b, m)."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Hyperplanes:
+class Hyperplanes(Struct, frozen=True, eq=False):
     """Directions that have an entry for each feature."""
 
     Y: Floats  # (m, k), or (m+1, k) with the intercept last

@@ -6,10 +6,10 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
@@ -22,8 +22,7 @@ from dfeas.methods.vector import Expansion
 from dfeas.passes.block import Block
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Load:
+class Load(Struct, frozen=True, eq=False):
     """One method on a dataset, for some classes side by side, within its share of the budget of a process."""
 
     dataset: Dataset
@@ -71,8 +70,7 @@ Mend = Callable[[Block, slice, Floats], None]
 """Takes some rows of a block and their scores (r, k), and gives those that float64 cannot tell from zero their true signs."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Trained:
+class Trained(Struct, frozen=True, eq=False):
     """Directions that a finished run left."""
 
     run: str  # what messages call it

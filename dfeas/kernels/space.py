@@ -14,6 +14,7 @@ from math import sqrt
 from typing import Any, ClassVar
 
 import numpy as np
+from msgspec import structs
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.readers import Cost
@@ -45,8 +46,7 @@ tracemalloc.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class KernelFacts(Facts):
+class KernelFacts(Facts, frozen=True):
     """Facts of a problem in the space of a kernel."""
 
     nonnegative: bool = False  # K is never negative
@@ -54,8 +54,7 @@ class KernelFacts(Facts):
 
     @classmethod
     def of(cls, facts: Facts, kernel: NormalisedKernel) -> KernelFacts:
-        known = {name: getattr(facts, name) for name in Facts.__dataclass_fields__}
-        return cls(**known, nonnegative=kernel.of_distance, degree=max(1, kernel.degree))
+        return cls(**structs.asdict(facts), nonnegative=kernel.of_distance, degree=max(1, kernel.degree))
 
     @property
     def row_sums(self) -> bool:
@@ -108,7 +107,7 @@ class InKernel(Wrapping):
         if not stalled and evidence.gordan is not None and bracket.upper <= floor**0.5:
             more = "; points in float64 allow more" if floor >= FLOORS[4] else ""
             stalled = f"|x|_G is as small as rounding lets it be{more}"
-        return replace(evidence, bracket=bracket, stalled=stalled)
+        return structs.replace(evidence, bracket=bracket, stalled=stalled)
 
 
 KERNEL_METHODS: dict[str, Callable[[Matrix, int], AnyMethod]] = {

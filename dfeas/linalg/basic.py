@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy  # loads its parts when they are used: every command would wait for them
 
 from dfeas.linalg.blas import one_thread
 from dfeas.linalg.points import Floats, Indices
@@ -29,6 +28,8 @@ def solve_triangular(factor: Floats, wanted: Floats, *, transposed: bool = False
     is itself, and of a small one takes no longer than the loading of ``scipy.linalg``.
     """
     if len(factor) > LOADING:
+        import scipy
+
         with one_thread(of_scipy=True):
             return np.asarray(scipy.linalg.solve_triangular(factor, wanted, trans=1 if transposed else 0, check_finite=False))
     if transposed:
@@ -60,6 +61,8 @@ def independent(columns: Floats, x: Floats) -> tuple[Indices, Floats]:
     is left has one such x, and none for a part of it. A pivoted QR tells whether the null space is needed at all: it is that of
     R, which has no more rows than columns, where there may be many features.
     """
+    import scipy
+
     system = np.vstack([columns.T, np.ones(len(x))])
     factor, order = scipy.linalg.qr(system, mode="r", pivoting=True, check_finite=False)
     if rank(factor) < len(x):
@@ -91,6 +94,8 @@ def _fewer(system: Floats, x: Floats) -> Floats:
 
 def _directions(system: Floats) -> Floats | None:
     """Directions as of ``_null_space``, not orthonormal: each moves a late row against the first r; None for dependent ones."""
+    import scipy
+
     s, r = system.shape
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", scipy.linalg.LinAlgWarning)  # of a zero on the diagonal, which is looked for
@@ -103,6 +108,8 @@ def _directions(system: Floats) -> Floats | None:
 
 def _null_space(system: Floats) -> Floats:
     """Orthonormal directions v (s, s - r) with v'system = 0, for a system (s, r) with s > r."""
+    import scipy
+
     s, r = system.shape
     last = np.zeros((s, s - r))
     last[r:] = np.eye(s - r)
@@ -127,6 +134,8 @@ def _follow(x: Floats, rows: Floats) -> Indices:
     few = 32 if len(rows) <= BATCH[1] and rows.size > (2**15) else BATCH[1]
     if len(rows) <= few:
         return _follow_few(x, rows)
+    import scipy
+
     ends = np.zeros(len(rows), np.int64)
     for first in range(0, len(rows), few):
         some, rest = rows[first : first + few], rows[first + few :]

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from copy import copy
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import scipy
 
 csr_array: TypeAlias = "scipy.sparse.csr_array"
 csc_array: TypeAlias = "scipy.sparse.csc_array"
@@ -42,6 +44,8 @@ def transpose(points: csr_array) -> csc_array:
 @lru_cache(maxsize=128)
 def _empty(size: int, features: int, by_columns: bool) -> Any:
     """A matrix to copy, whose arrays are replaced: SciPy takes several times as long to make one."""
+    import scipy
+
     matrix = scipy.sparse.csc_array((features, size)) if by_columns else scipy.sparse.csr_array((size, features))
     matrix.indptr = matrix.indptr[:0].copy()
     return matrix
@@ -135,6 +139,8 @@ def nbytes(points: csr_array) -> int:
 
 def stack_rows(parts: list[csr_array]) -> csr_array:
     """The rows of all parts, below each other."""
+    import scipy
+
     return scipy.sparse.csr_array(scipy.sparse.vstack(parts, format="csr"))
 
 

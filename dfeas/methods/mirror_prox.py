@@ -19,12 +19,13 @@ Evidence: both ends of the bracket; x is a mixture of the softmaxes w_x.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from math import log, sqrt
 from typing import Any, Protocol
 
 import numpy as np
+from msgspec import Struct, field, structs
 
 from dfeas.methods.mixture import Average, Softmax
 from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, MethodCost, S, Traits, x_of
@@ -32,8 +33,7 @@ from dfeas.methods.vector import ScoredAnswer, Vector, column, length, softmin, 
 from dfeas.passes.softmin import SoftminAnswer
 
 
-@dataclass(frozen=True, slots=True)
-class Steps:
+class Steps(Struct, frozen=True):
     """A rule for gamma: several are tried on the same read, and the largest that stands is taken. One step a trial, grown by
     1.2 and redone when it fails, needs 1.7 times the passes.
     """
@@ -51,10 +51,11 @@ CONSTANT = Steps((1.0,), 1.0)
 """gamma = 1/L throughout: what the theorem asks, and needs no test."""
 TWO = Steps((0.8, 1.6))
 """On halfspaces a tenth more passes than three or five steps on a read."""
+THREE = Steps(fewer=(TWO,))
+"""Its default."""
 
 
-@dataclass(frozen=True, slots=True)
-class EuclideanBall:
+class EuclideanBall(Struct, frozen=True):
     """|y|_2 <= 1, with half the squared norm: Omega_y = 1/2."""
 
     def alpha(self, m: int) -> float:
@@ -77,8 +78,7 @@ class EuclideanBall:
         return float(d @ d)
 
 
-@dataclass(frozen=True, slots=True)
-class CrossPolytope(EuclideanBall):
+class CrossPolytope(EuclideanBall, frozen=True):
     """|y|_1 <= 1, with the entropy of weights on features and their negatives: (u+, u-) = softmax(z, -z), y = u+ - u-, and
     Omega_y = log(2 m).
     """
@@ -103,8 +103,7 @@ class CrossPolytope(EuclideanBall):
         return float(np.abs(d).max()) ** 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LadderState:
+class LadderState(Struct, frozen=True, kw_only=True):
     """What is known between two passes of steps, and of the averages."""
 
     gamma: float  # step that was last taken
@@ -175,7 +174,7 @@ class Ladder(Method[S], Protocol[S]):
 
     def cost(self, facts: Facts) -> MethodCost:
         own = Method.cost(self, facts)
-        return replace(own, asked=self.questions(self.rule_of(self.rung(facts))), products=2 * len(self.rule.factors))
+        return structs.replace(own, asked=self.questions(self.rule_of(self.rung(facts))), products=2 * len(self.rule.factors))
 
     def evidence(self, state: Any) -> Evidence:
         return Evidence(state.bracket, x_of(state.average), state.steps)
@@ -203,8 +202,7 @@ def project(y: Any) -> Any:
     return y / size if size > 1 else y
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MirrorProxState(LadderState):
+class MirrorProxState(LadderState, frozen=True, kw_only=True):
     """x is v_x, and the average is one of w_x."""
 
     v: Vector  # v_y
@@ -215,7 +213,7 @@ class MirrorProxState(LadderState):
 class MirrorProx(Ladder[MirrorProxState]):
     """Mirror prox with a rule for the step."""
 
-    rule: Steps = Steps(fewer=(TWO,))
+    rule: Steps = THREE
     traits: Traits = Traits("mirror-prox", "one read a step", points=0.03, kernel=0.2, cones=0.03, weighs_all=True)
 
     def init(self, facts: Facts) -> MirrorProxState:
@@ -235,9 +233,9 @@ class MirrorProx(Ladder[MirrorProxState]):
 
     def tell(self, state: MirrorProxState, answer: Any) -> MirrorProxState:
         if state.Av is None:
-            return replace(state, Av=column(answer, 0), lse=float(answer.lse[0]))
+            return structs.replace(state, Av=column(answer, 0), lse=float(answer.lse[0]))
         tried, (soft, hard) = len(self.gammas(state)), self._questions(state)
-        state = replace(state, bracket=raise_lower(state.bracket, [*soft, *hard], answer))
+        state = structs.replace(state, bracket=raise_lower(state.bracket, [*soft, *hard], answer))
         columns = [column(answer, i) for i in range(2 * tried)]
         Aw, Av_next, lse_next = columns[:tried], columns[tried:], answer.lse[tried:]
         alpha_x, alpha_y = 1 / state.log_n, 2.0
@@ -252,11 +250,11 @@ class MirrorProx(Ladder[MirrorProxState]):
 
         i = self.choose_step(state, excess)
         if i is None:
-            return replace(state, gamma=self.shorter(state))
+            return structs.replace(state, gamma=self.shorter(state))
         gamma = self.gammas(state)[i]
         known = add_average(state, soft[i], float(answer.lse[i]), gamma, Aw[i])
         v = _next_v(state, gamma, Aw[i])
-        return replace(state, g=soft[tried + i], v=v, Av=Av_next[i], lse=float(lse_next[i]), **known)
+        return structs.replace(state, g=soft[tried + i], v=v, Av=Av_next[i], lse=float(lse_next[i]), **known)
 
     def bound(self, facts: Facts, margin: float) -> float:
         """One pass, and one a step."""

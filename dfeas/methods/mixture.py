@@ -7,9 +7,9 @@ A x is a point of the hull of the latter, so that m + 1 of them have new weights
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from dfeas.linalg.basic import basic
 from dfeas.linalg.points import Floats
@@ -20,8 +20,7 @@ FEW = 10
 """Softmaxes that are kept though fewer would do, as are three times as many before any are left out."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Mixture:
+class Mixture(Struct, frozen=True, eq=False):
     """x = sum_t share_t softmax(-A'y_t / mu_t), a point of the simplex held by m-vectors only."""
 
     Y: Floats  # (m, T)
@@ -35,8 +34,7 @@ class Mixture:
         return Recover(self.Y, self.mu, self.lse, self.share, floor)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Softmax:
+class Softmax(Struct, frozen=True, eq=False):
     """One of them, and its weight in a sum."""
 
     y: Floats  # (m,)
@@ -46,8 +44,7 @@ class Softmax:
     mean: Floats  # (m,) A softmax(-A'y / mu)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Average:
+class Average(Struct, frozen=True, eq=False):
     """The best average of softmaxes and the last one: of the former it is what comes first."""
 
     softmaxes: tuple[Softmax, ...] = ()

@@ -7,12 +7,14 @@ passes since then, and the bracket is the better one of both at either end.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import partial
 from math import inf
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from dfeas.errors import UsageError, format_bytes
 from dfeas.linalg.points import Floats, Indices
@@ -23,8 +25,7 @@ from dfeas.passes.protocol import Exclusive, Question, Together, sums_bytes
 from dfeas.passes.vectors import POINT_BYTES
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Start:
+class Start(Struct, frozen=True, eq=False):
     """What an earlier run knew of points like these."""
 
     y: Floats  # (m,) its direction, of length 1; 0 where it left none
@@ -33,8 +34,7 @@ class Start:
     nearest: Columns | None = None  # that it left of its own points
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """What a method may know of the problem before the first pass."""
 
     m: int  # length of a column
@@ -68,8 +68,7 @@ class Facts:
         return self.entries * (self.itemsize + 12) if self.entries else self.m * self.itemsize
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Sparse:
+class Sparse(Struct, frozen=True, eq=False):
     """x on the simplex with few entries."""
 
     index: Indices  # (s,) ascending
@@ -91,15 +90,13 @@ def x_of(average: Average) -> Callable[[], Mixture | Sparse] | None:
     return average.mixture if average.best else None
 
 
-@dataclass(frozen=True, slots=True)
-class ScratchVector:
+class ScratchVector(Struct, frozen=True):
     """x on scratch storage, where it has an entry for every point."""
 
     name: str  # of an n-vector
 
 
-@dataclass(frozen=True, slots=True)
-class Bracket:
+class Bracket(Struct, frozen=True):
     """margin_lower <= rho+ <= margin_upper, and the unit vector that attains the lower end."""
 
     lower: float = -1.0  # |a_j| = 1, so no margin is lower
@@ -120,8 +117,7 @@ class Bracket:
         return Bracket(self.lower, min(upper, self.upper), self.y)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Evidence:
+class Evidence(Struct, frozen=True, eq=False):
     """The best that a method can show now."""
 
     bracket: Bracket
@@ -134,8 +130,7 @@ class Evidence:
     nearest: Callable[[], Columns | None] | None = None  # columns near to the separator, for other runs to begin from
 
 
-@dataclass(frozen=True, slots=True)
-class Traits:
+class Traits(Struct, frozen=True):
     """What a method is, before anything is asked. Where it works it has a share: the passes that a run takes, over the bound of
     its theorem; the largest of benchmarks/method_passes.py and benchmarks/paper_tables.py, rounded up.
     """
@@ -157,8 +152,7 @@ class Traits:
         return self.ordered or self.stored
 
 
-@dataclass(frozen=True, slots=True)
-class MethodCost:
+class MethodCost(Struct, frozen=True):
     """What a method takes beside its passes, in bytes where nothing else is said."""
 
     kept: float = 0.0  # from the first pass on
@@ -175,8 +169,7 @@ class MethodCost:
         return self.kept + 8 * m * min(passes, self.columns) + self.per_pass * min(passes, self.remembered)
 
 
-@dataclass(frozen=True, slots=True)
-class Ends:
+class Ends(Struct, frozen=True):
     """The bracket, and the x that attains its upper end, of points of the simplex that know their scores."""
 
     bracket: Bracket = Bracket()
@@ -284,8 +277,7 @@ class Wrapping(Method[Any], Protocol):
         return self.method.cost(facts)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class LedState:
+class LedState(Struct, frozen=True, eq=False):
     """States of the one that leads, which stays as it was left, and of the one that follows."""
 
     leader: Any
@@ -348,8 +340,7 @@ def with_bracket_of(mine: Evidence, others: Evidence) -> Evidence:
     return replace(mine, bracket=bracket, gordan=gordan)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class RideAlongState:
+class RideAlongState(Struct, frozen=True, eq=False):
     """States of both methods, and where the rider begins."""
 
     first: Any

@@ -31,6 +31,7 @@ from dataclasses import dataclass, replace
 from math import expm1, log, log1p, sqrt
 
 import numpy as np
+from msgspec import structs
 
 from dfeas.linalg.basic import basic
 from dfeas.linalg.blas import beat
@@ -132,12 +133,12 @@ class RescaledPerceptron(Mistakes):
     def cost(self, facts: Facts) -> MethodCost:
         """T, M and its eigenvectors, and three copies of the columns that are gathered in other coordinates."""
         own, square = Mistakes.cost(self, facts), 8 * facts.m**2
-        return replace(own, kept=own.kept + 6 * square, least=12 * square)
+        return structs.replace(own, kept=own.kept + 6 * square, least=12 * square)
 
     def evidence(self, state: MistakesState) -> Evidence:
         """A separator is expected, however small |Ax| is, until all margins are refuted."""
         assert isinstance(state, RescaledPerceptronState)
-        return replace(Mistakes.evidence(self, state), hopeful=state.most_margin >= LEAST)
+        return structs.replace(Mistakes.evidence(self, state), hopeful=state.most_margin >= LEAST)
 
 
 def _unit_rows(rows: Floats) -> tuple[Floats, Floats]:

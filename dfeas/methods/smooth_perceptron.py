@@ -15,9 +15,11 @@ Evidence: both ends of the bracket; x_k is the mixture of the softmaxes above.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import log, sqrt
 from typing import Any
+
+from msgspec import Struct, structs
 
 from dfeas.methods.mixture import Average, Softmax
 from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Traits, x_of
@@ -25,8 +27,7 @@ from dfeas.methods.vector import ScoredAnswer, Vector, column, softmin, upper_en
 from dfeas.passes.softmin import SoftminAnswer
 
 
-@dataclass(frozen=True, slots=True)
-class SmoothPerceptronState:
+class SmoothPerceptronState(Struct, frozen=True):
     """After step ``step``; -1 before y_0 is known, 0 without ``answers`` before Ax_0 is known."""
 
     step: int  # k
@@ -58,7 +59,7 @@ class SmoothPerceptron(Method[SmoothPerceptronState]):
     def tell(self, state: SmoothPerceptronState, answer: SoftminAnswer | ScoredAnswer) -> SmoothPerceptronState:
         mean, lse = column(answer, 0), float(answer.lse[0])
         if state.step < 0:
-            return replace(state, step=0, y=mean, mu=2.0)
+            return structs.replace(state, step=0, y=mean, mu=2.0)
         y, mu = _next(state)
         share = theta(state.step) if state.answers else 1.0
         Ax = (1 - share) * state.Ax + share * mean

@@ -11,11 +11,11 @@ times |alpha|_1 is none, so that neither end of a bracket claims more than the p
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import log, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
+from msgspec import Struct
 
 from dfeas.errors import BadInputError
 from dfeas.linalg.points import Floats, Indices
@@ -25,8 +25,7 @@ FLOORS = {4: 2.0**-22, 8: 2.0**-50}
 """By the bytes of an entry as stored: points in float32 have tiles in float32, where these are safe."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Combination:
+class Combination(Struct, frozen=True, eq=False):
     """y = sum_j alpha_j a_j, a_j the signed unit vectors of the points."""
 
     alpha: Floats  # (n,)
@@ -66,8 +65,7 @@ class Combination:
         return square > self.floor * size**2
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Expansion:
+class Expansion(Struct, frozen=True, eq=False):
     """y = sum_j amount_j a_j over some columns, where y has no entries of its own: in the space of a kernel."""
 
     index: Indices  # (s,) ascending
@@ -134,8 +132,7 @@ def softmin(soft: Sequence[Any], hard: Sequence[Any] = (), mu: Sequence[float] =
     return Softmin(np.column_stack(every), temperatures)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Products:
+class Products(Struct, frozen=True, eq=False):
     """Products with the Gram matrix; with unsigned, of K~_ij = G_ij l_i l_j."""
 
     alpha: Floats  # (n, k)
@@ -155,8 +152,7 @@ class ScoredAnswer(NamedTuple):
     columns: tuple[Combination, ...]  # of the first questions
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class CombinationSoftmin:
+class CombinationSoftmin(Struct, frozen=True, eq=False):
     """k questions about combinations; all but the columns is known before they are asked."""
 
     y: tuple[Combination, ...]

@@ -8,12 +8,13 @@ With ``intercept`` every point has one more feature, equal to 1, which is never 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from math import hypot
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from dfeas.linalg.blas import cut_evenly
@@ -68,8 +69,7 @@ def against(label: NDArray[Any], code: int) -> NDArray[np.int8]:
     return np.asarray((label == code).view(np.int8) * np.int8(2) - np.int8(1))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Sides:
+class Sides(Struct, frozen=True, eq=False, dict=True):
     """Labels and norms of a block's points: what turns points into columns. Kept from pass to pass where memory allows."""
 
     label: NDArray[Any]  # (b,) -1 or +1; of several classes codes, and ``against`` makes signs of them; of cones codes, too
@@ -119,8 +119,7 @@ class Sides:
         return (12 + self.label.itemsize) * len(self.norm)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Block:
+class Block(Struct, frozen=True, eq=False):
     """Consecutive points of a dataset, maybe views of a buffer that the reader uses again: a scan must not keep them."""
 
     start: int  # index of the first point in the dataset
@@ -280,8 +279,7 @@ def exact_scores_of(blocks: Sequence[Block], rows: Indices, y: Floats) -> Floats
     return scores
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Columns:
+class Columns(Struct, frozen=True, eq=False):
     """Some columns a_j = scale_j times the stored point. Nothing is rounded: factors are float64."""
 
     index: Indices  # (c,) indices of the points

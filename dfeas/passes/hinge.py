@@ -15,10 +15,10 @@ class, and with its curvature as a matrix or times a vector. Everything is in fl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from dfeas.linalg.points import Floats, Indices, add_combinations, in_type
@@ -35,8 +35,7 @@ class NearPoints(NamedTuple):
     columns: Columns  # with labels for factors
 
 
-@dataclass(frozen=True, slots=True)
-class HingePartial:
+class HingePartial(Struct, frozen=True):
     """Sums over some blocks, and the points near margins, which are not in all of them."""
 
     loss: Floats  # (k,)
@@ -48,8 +47,7 @@ class HingePartial:
     kept: tuple[NearPoints, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class HingeAnswer:
+class HingeAnswer(Struct, frozen=True):
     """Sums over all points; those of ``columns`` are not in ``rest`` and ``total``."""
 
     loss: Floats  # (k,)
@@ -61,8 +59,7 @@ class HingeAnswer:
     columns: Columns  # in the order of the points, with labels for factors
 
 
-@dataclass(frozen=True, slots=True)
-class Hinge:
+class Hinge(Struct, frozen=True):
     """Losses of all directions; points near the margins of the first ``near`` of them."""
 
     Y: Floats  # (m, k)
@@ -142,8 +139,7 @@ def _nearest(distance: Floats, quota: int) -> Indices:
     return rows
 
 
-@dataclass(frozen=True, slots=True)
-class SquaredHingeAnswer:
+class SquaredHingeAnswer(Struct, frozen=True):
     """Sums over all points (partial and answer alike)."""
 
     loss: Floats  # (k,)
@@ -156,8 +152,7 @@ class SquaredHingeAnswer:
     curvature: Floats  # (near, m, m) sum of c_j x_j x_j' over points with z_j > 0, or (near, m) that times ``along``; or empty
 
 
-@dataclass(frozen=True, slots=True)
-class SquaredHinge(SumPass[SquaredHingeAnswer]):
+class SquaredHinge(SumPass[SquaredHingeAnswer], Struct, frozen=True):
     """Losses of all directions; gradient and curvature of the first ``near`` of them."""
 
     Y: Floats  # (m, k)

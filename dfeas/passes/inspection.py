@@ -6,9 +6,11 @@ Where the selection finds a point on the wrong side there is nothing to look at,
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from dfeas.linalg.points import Array, Floats, Points
@@ -33,8 +35,7 @@ class Look(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Inspection:
+class Inspection(Struct, frozen=True, eq=False):
     """A selection, and what all blocks showed; None where some were not looked at."""
 
     y: Floats  # (dimension,) what was asked about

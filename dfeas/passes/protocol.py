@@ -6,13 +6,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from operator import add
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+
+from msgspec import Struct
+from msgspec.structs import astuple
 
 from dfeas.linalg.points import Array, Floats
 from dfeas.passes.block import Block
 
 P = TypeVar("P")
+R = TypeVar("R", bound=Struct)
 A = TypeVar("A", covariant=True)
 C = TypeVar("C")
 
@@ -65,19 +69,18 @@ class Plain(Generic[P]):
         return partial
 
 
-class SumPass(Plain[P]):
-    """One whose partials are dataclasses of sums."""
+class SumPass(Plain[R]):
+    """One whose partials are records of sums."""
 
     __slots__ = ()
 
-    def merge(self, first: P, second: P) -> P:
+    def merge(self, first: R, second: R) -> R:
         return add_fields(first, second)
 
 
-def add_fields(first: P, second: P) -> P:
-    """Two dataclasses of sums, added field by field."""
-    names = type(first).__dataclass_fields__  # type: ignore[attr-defined]
-    return type(first)(*(getattr(first, name) + getattr(second, name) for name in names))
+def add_fields(first: R, second: R) -> R:
+    """Two records of sums, added field by field."""
+    return type(first)(*map(add, astuple(first), astuple(second)))
 
 
 class ScoringPass(ABC):
@@ -98,8 +101,7 @@ Blocks = tuple[int, ...] | range
 """Numbers of some blocks; of consecutive ones a range, which is as small of a million of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Partial:
+class Partial(Struct, frozen=True):
     """A pass that reads some blocks only. It counts as its share of a read."""
 
     pass_: AnyPass
@@ -119,8 +121,7 @@ class Fold(Protocol[C, A]):
         """Turn the last carry into the answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ordered:
+class Ordered(Struct, frozen=True):
     """A fold over all blocks, one after the other; the engine reads ahead."""
 
     fold: Fold[Any, Any]
@@ -137,8 +138,7 @@ class VectorPass(Protocol[P, A]):
     def finish(self, partial: P) -> A: ...
 
 
-@dataclass(frozen=True, slots=True)
-class OnVectors:
+class OnVectors(Struct, frozen=True):
     """A vector pass over scratch storage, with or without a read of the points. What is written is never read by the same pass,
     and written once, so that lost work can be done again.
     """
@@ -206,8 +206,7 @@ Question = AnyPass | Exclusive
 """What an engine executes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Together:
+class Together(Struct, frozen=True):
     """Answers each of its passes from the same read; the answer is a tuple in their order."""
 
     passes: tuple[AnyPass, ...]
@@ -229,8 +228,7 @@ class Together:
         return tuple(p.finish(a) for p, a in zip(self.passes, partial, strict=True))
 
 
-@dataclass(frozen=True, slots=True)
-class OfClass:
+class OfClass(Struct, frozen=True):
     """A pass as it is asked of one class, whose label is ``code``, against the rest."""
 
     pass_: AnyPass
@@ -257,8 +255,7 @@ class OfClass:
         return self.pass_.finish(partial)
 
 
-@dataclass(frozen=True, slots=True)
-class OfClasses(Together):
+class OfClasses(Together, frozen=True):
     """Answers the passes of several classes from one read; the answer is a tuple in their order. A class only changes signs. So
     the products of all selections are one product of matrices, and only what is chosen from the scores is done class by class.
     """

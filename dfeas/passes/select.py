@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from dfeas.linalg.points import Array, Floats, Indices
@@ -47,8 +48,7 @@ Piece = tuple[Floats, Columns]
 """Scores and columns."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Selection:
+class Selection(Struct, frozen=True, eq=False):
     """Columns at or below the threshold."""
 
     violated: int  # points with a_j'y <= 0, kept or not
@@ -234,8 +234,7 @@ class Gathering:
         return Columns.concatenate(parts) if parts else Columns.none(self.dimension)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Named(Gathering):
+class Named(Gathering, Struct, frozen=True, eq=False):
     """The columns of some points."""
 
     dimension: int
@@ -247,8 +246,7 @@ class Named(Gathering):
         return (Columns.of(block, rows, self.unit),) if len(rows) else ()
 
 
-@dataclass(frozen=True, slots=True)
-class Sample(Gathering):
+class Sample(Gathering, Struct, frozen=True):
     """``quota`` columns of each block, drawn without replacement; the same for the same seed, however blocks are cut."""
 
     dimension: int

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from dfeas.linalg.blas import cut_evenly
@@ -316,15 +317,13 @@ SCORE_RANGE, SCORE_BINS = 16.0, 4096
 """Scores of soft margins are counted from minus to plus so much, in so many bins; those beyond in the last ones."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreSums:
+class ScoreSums(Struct, frozen=True):
     """Of some points (partial and answer alike)."""
 
     sums: Floats  # (2, 2, SCORE_BINS) of the labels -1 and +1: weights, and weights times scores
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut(SumPass[ScoreSums]):
+class LeftOut(SumPass[ScoreSums], Struct, frozen=True):
     """Scores of all points, each by the hyperplane of the fold that it was left out of."""
 
     Y: Floats  # (m, folds)

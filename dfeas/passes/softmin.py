@@ -17,11 +17,12 @@ column that could attain the minimum, by the rounding bound of that product, is 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from threading import local
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from dfeas.linalg.points import Array, Floats, Indices, Tile, add_combinations, times
 from dfeas.passes.block import Block, rounding
@@ -39,8 +40,7 @@ _spare = local()
 """Of each thread ``moment`` (k, m), the last that was used up, for the next block: fresh memory costs more than sums."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class SoftminAnswer:
+class SoftminAnswer(Struct, frozen=True, eq=False):
     """What softmin found for k questions."""
 
     low: Floats  # (k,) min_j a_j'y
@@ -49,8 +49,7 @@ class SoftminAnswer:
     mean: Floats  # (m, k) A softmax(-A'y / mu); the column arg for mu = 0
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class SoftminPartial:
+class SoftminPartial(Struct, frozen=True, eq=False):
     """Sums over some blocks, relative to the least of their fast scores."""
 
     low: Floats  # (k,) inf when empty
@@ -60,8 +59,7 @@ class SoftminPartial:
     moment: Floats  # (k, m) sum_j exp((shift - a_j'y) / mu) a_j; the column arg for mu = 0
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class SoftminSums:
+class SoftminSums(Struct, frozen=True, eq=False, dict=True):
     """k questions, of points or of cones: Y (m, k) in any scale, mu (k,) >= 0. What is found is merged alike."""
 
     Y: Floats
@@ -164,8 +162,7 @@ class SoftminSums:
         return SoftminAnswer(partial.low, partial.arg, lse, (partial.moment / partial.total[:, None]).T)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Softmin(SoftminSums):
+class Softmin(SoftminSums, frozen=True, eq=False):
     """k questions to points."""
 
     def scan(self, block: Block) -> SoftminPartial:

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import crc32c
 import numpy as np
+from fastcrc.crc32 import iscsi as crc32c
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from dfeas.linalg import csr
@@ -43,7 +43,7 @@ def checksum(points: Points | NDArray[np.uint8]) -> int:
     """crc32c of the entries of an array in C order; of a CSR matrix indptr (as int64, from 0), indices and data follow."""
     value = 0
     for array in parts(points):
-        value = int(crc32c.crc32c(np.ascontiguousarray(array).reshape(-1).view(np.uint8), value))
+        value = int(crc32c(np.ascontiguousarray(array).reshape(-1).view(np.uint8), value))
     return value
 
 
@@ -55,12 +55,12 @@ def checksums(points: Points, chunk_rows: int) -> NDArray[np.uint32]:
     if not is_dense(points):
         return _of_rows(points, chunk_rows)
     entries = np.ascontiguousarray(points).reshape(-1).view(np.uint8).data
-    size, crc = chunk_rows * (len(entries) // count), crc32c.crc32c
+    size, crc = chunk_rows * (len(entries) // count), crc32c
     return np.array([crc(entries[first : first + size]) for first in range(0, len(entries), size)], np.uint32)
 
 
 def _of_rows(points: csr_array, chunk_rows: int) -> NDArray[np.uint32]:
-    (starts, *stored), crc, found = parts(points), crc32c.crc32c, []
+    (starts, *stored), crc, found = parts(points), crc32c, []
     held = [(np.ascontiguousarray(array).view(np.uint8).data, array.itemsize) for array in stored]
     for first in range(0, points.shape[0], chunk_rows):
         begins = starts[first : first + chunk_rows + 1]
@@ -86,8 +86,7 @@ def _mix_bits(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return np.asarray(value ^ value >> np.uint64(31), np.uint64)
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Struct, frozen=True):
     """Facts about some points (partial and answer alike)."""
 
     points: int
@@ -109,8 +108,7 @@ class Summary:
         return np.stack([each["points"], each["label"]], axis=1)
 
 
-@dataclass(frozen=True, slots=True)
-class Survey(Plain[Summary]):
+class Survey(Plain[Summary], Struct, frozen=True):
     """Looks at every entry once."""
 
     def scan(self, block: Block) -> Summary:
@@ -169,8 +167,7 @@ def _in_order(first: bytes, second: bytes) -> bytes:
     return np.sort(np.frombuffer(both, _OF_CHUNK), order="start").tobytes()
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class MomentsAnswer:
+class MomentsAnswer(Struct, frozen=True, eq=False):
     """Of some points (partial and answer alike)."""
 
     points: int
@@ -196,8 +193,7 @@ class MomentsAnswer:
         return np.sqrt(self.squares / max(1, self.points))
 
 
-@dataclass(frozen=True, slots=True)
-class Moments(Plain[MomentsAnswer]):
+class Moments(Plain[MomentsAnswer], Struct, frozen=True):
     """Of the points as they are stored, whatever their labels."""
 
     exact: bool = False  # whether sums are, too
@@ -296,8 +292,7 @@ class HistogramAnswer(NamedTuple):
     counts: Indices  # (2, bins) points labelled -1 and +1; they add up to n
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Histogram:
+class Histogram(Struct, frozen=True, eq=False, dict=True):
     """Scores a_j'y / |y| of all points; y (dimension,) of any length but zero."""
 
     y: Floats
@@ -341,16 +336,14 @@ def _bins(score: Floats) -> Indices:
     return np.asarray(np.clip(np.searchsorted(EDGES, score, side="right") - 1, 0, len(EDGES) - 2), np.int64)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class GramAnswer:
+class GramAnswer(Struct, frozen=True, eq=False):
     """Sums over all columns (partial and answer alike)."""
 
     square: Floats  # (m, m) A A'
     total: Floats  # (m,) A 1
 
 
-@dataclass(frozen=True, slots=True)
-class Gram(SumPass[GramAnswer]):
+class Gram(SumPass[GramAnswer], Struct, frozen=True):
     """A A' and A 1 in float64. The partial has m^2 entries."""
 
     def scan(self, block: Block) -> GramAnswer:

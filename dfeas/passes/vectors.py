@@ -13,9 +13,8 @@ reads the points once more for A p, and writes the running average of the projec
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from dfeas.linalg.points import CONVERTED, Floats, Indices
 from dfeas.passes.block import Block, rounding
@@ -38,8 +37,7 @@ def _take(piece: Piece, rows: Indices) -> Piece:
     return piece[0][rows], piece[1][rows]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class SparseWeights:
+class SparseWeights(Struct, frozen=True, eq=False):
     """Weights on points: entries that were kept (partial and answer alike)."""
 
     pieces: tuple[Piece, ...]  # per run of points
@@ -69,8 +67,7 @@ class Gathers(Plain[SparseWeights]):
         return first.with_others(second)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Recover(Gathers):
+class Recover(Gathers, Struct, frozen=True, eq=False):
     """Weights of a mixture of T softmaxes; weights of at most ``floor`` are left out."""
 
     Y: Floats  # (m, T)
@@ -97,8 +94,7 @@ class Recover(Gathers):
         return SparseWeights(((block.start + kept, weight[kept]),))
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ShiftAnswer:
+class ShiftAnswer(Struct, frozen=True, eq=False):
     """What is known of v (partial and answer alike)."""
 
     low: float  # min_j a_j'y, inf for no point
@@ -106,8 +102,7 @@ class ShiftAnswer:
     total: float  # sum_j v_j
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Shift(Plain[ShiftAnswer]):
+class Shift(Plain[ShiftAnswer], Struct, frozen=True, eq=False):
     """Write v = q - A'y / mu. Reads q, or nothing when q is uniform."""
 
     y: Floats  # (dimension,)
@@ -128,16 +123,14 @@ class Shift(Plain[ShiftAnswer]):
         return ShiftAnswer(min(first.low, second.low), max(first.greatest, second.greatest), first.total + second.total)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ExcessAnswer:
+class ExcessAnswer(Struct, frozen=True, eq=False):
     """For each threshold, entries above it (partial and answer alike)."""
 
     total: Floats  # (k,) their sum
     count: Floats  # (k,) how many
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Excess(SumPass[ExcessAnswer]):
+class Excess(SumPass[ExcessAnswer], Struct, frozen=True, eq=False):
     """Entries of v above each of some thresholds. Reads v only."""
 
     tau: Floats  # (k,)
@@ -149,15 +142,13 @@ class Excess(SumPass[ExcessAnswer]):
         return ExcessAnswer(above[first], (len(v) - first).astype(np.float64)), ()
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class CombineAnswer:
+class CombineAnswer(Struct, frozen=True, eq=False):
     """The projection seen from the columns (partial and answer alike)."""
 
     Ap: Floats  # (dimension,)
 
 
-@dataclass(frozen=True, slots=True)
-class Combine(SumPass[CombineAnswer]):
+class Combine(SumPass[CombineAnswer], Struct, frozen=True):
     """A p for p = max(v - tau, 0) / total, and the average (1 - theta) old + theta p. Reads v, and old unless theta = 1."""
 
     dimension: int
@@ -182,8 +173,7 @@ ROWS = 4096
 """Columns that are unpacked at a time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Positive(Gathers):
+class Positive(Gathers, Struct, frozen=True):
     """The positive entries of an n-vector, above a floor, as sparse weights. Reads the vector only."""
 
     floor: float

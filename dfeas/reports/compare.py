@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import fields
 
 from dfeas.answers.files import (
     CERTIFICATE,
@@ -186,13 +188,13 @@ def find_loss(folder: Place, values: Mapping[str, Any]) -> str:
     return f"{folder / CERTIFICATE} is missing: {what}"
 
 
-_KINDS = {"str": str, "bool": bool, "int | None": int | float | None}
+_KINDS: dict[Any, Any] = {str: str, bool: bool, int | None: int | float | None}
 """Of values in a trace, by the annotations of a record; others are numbers, which need not be finite."""
 
 
 def _record(event: dict[str, Any]) -> Record:
     """A pass; keys that this version does not know are left out. Raises ValueError for one that is damaged."""
     entries = fields(Record)
-    shape = {entry.name + "?" * (entry.default is not MISSING): _KINDS.get(str(entry.type), int | float) for entry in entries}
+    shape = {entry.name + "?" * (not entry.required): _KINDS.get(entry.type, int | float) for entry in entries}
     conform(event, shape)
     return Record(**{entry.name: event[entry.name] for entry in entries if entry.name in event})

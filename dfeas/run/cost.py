@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, structs
+from msgspec.structs import replace
 
 from dfeas.data.cache import HELD_BYTES
 from dfeas.data.collections import collection_of
@@ -30,8 +31,7 @@ PROCESS_BYTES = 130_000_000
 """An idle process with its libraries, or an idle worker."""
 
 
-@dataclass(frozen=True, slots=True)
-class Projection:
+class Projection(Struct, frozen=True):
     """Upper ends of what a run is expected to take."""
 
     memory_bytes: int  # of this process, at its peak
@@ -44,7 +44,7 @@ class Projection:
     seconds: float | None = None  # of the first pass, where it was measured
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return structs.asdict(self)
 
     def __str__(self) -> str:
         memory = f"at most {format_bytes(self.memory_bytes)} of memory"
@@ -58,8 +58,7 @@ class Projection:
         return f"projected: {memory}; {reads if self.first_bytes else 'the points are in memory'}"
 
 
-@dataclass(frozen=True)
-class Probe:
+class Probe(Struct, frozen=True):
     """Measures the speed of a pass from some consecutive blocks."""
 
     bytes: int = 256 << 20  # that are read

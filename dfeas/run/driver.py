@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from dfeas.engine.protocol import Engine
 from dfeas.errors import AwayError
@@ -23,8 +24,7 @@ Claim = tuple[Task[Any], str]
 """Who claims which verdict."""
 
 
-@dataclass(frozen=True)
-class RunState:
+class RunState(Struct, frozen=True):
     """All tasks between two reads."""
 
     lanes: tuple[BetweenReads, ...]
@@ -39,8 +39,7 @@ def no_keep(state: RunState, last: bool) -> None:
     """Keep nothing: the run cannot go on later."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Course:
+class Course(Struct, frozen=True, eq=False):
     """How tasks run side by side, and when they give up."""
 
     limits: Limits  # passes of each task, seconds of all
@@ -95,8 +94,7 @@ def run(engine: Engine, tasks: Sequence[Task[E]], verify: Checking, course: Cour
     return outcomes, sum(outcome.reads for outcome in outcomes) - loop.shared
 
 
-@dataclass(eq=False, repr=False)
-class _Loop:
+class _Loop(Struct, eq=False):
     """What tasks are asked, told and checked with, and the reads that they shared."""
 
     engine: Engine

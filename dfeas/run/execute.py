@@ -7,11 +7,13 @@ import platform
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Struct, structs
 
 from dfeas.answers.files import NEAREST, TRACE, folder_of
 from dfeas.answers.trace import Sink, Trace, TraceFile, logger
@@ -24,7 +26,6 @@ from dfeas.errors import AwayError, CorruptDataError, visible
 from dfeas.geometry.registry import geometry_of
 from dfeas.linalg.blas import heard, one_thread
 from dfeas.machine import memory_bytes, processors
-from dfeas.run.checkpoint.codec import dump
 from dfeas.run.checkpoint.folder import Checkpoint, Checkpointer, open_checkpointer
 from dfeas.run.cost import PROCESS_BYTES, Projection
 from dfeas.run.driver import Course, run
@@ -73,8 +74,7 @@ def execute(
     return _Execution(session, job, how, folder, earlier).answer()
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class _Execution:
+class _Execution(Struct, frozen=True, eq=False, dict=True):
     session: Session
     job: RunSpec
     how: RunOptions
@@ -170,7 +170,7 @@ class _Execution:
                 f"expected {earlier.fingerprint[:12]}); restore it, or begin another run"
             )
         if earlier is not None and earlier.survey is not None:
-            surveyed = replace(surveyed, reads=surveyed.reads + earlier.survey.reads)
+            surveyed = structs.replace(surveyed, reads=surveyed.reads + earlier.survey.reads)
         checkpointer.fingerprint, checkpointer.survey = dataset.fingerprint, surveyed
         return surveyed
 
@@ -216,6 +216,8 @@ class _Execution:
 
 def _save(result: Any, folder: Place) -> Any:
     """Write a result, with the points that a run may begin from if there are some."""
+    from dfeas.run.checkpoint.codec import dump
+
     if (nearest := getattr(result, "nearest", None)) is not None:
         with atomic_write(folder / NEAREST) as file:
             dump(nearest, file)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from dfeas.answers.words import FEASIBLE
 from dfeas.data.dataset import Dataset
@@ -30,8 +31,7 @@ from dfeas.verify.core import check_each, conclude_separator, reads, sight
 from dfeas.verify.points import Sight
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Checking:
+class Checking(Struct, frozen=True, eq=False):
     """The checker's own way to the data."""
 
     engine: Engine
@@ -57,8 +57,7 @@ class Checking:
         return conclude_separator(self.dataset, certificate, shown)
 
 
-@dataclass(frozen=True)
-class Portions:
+class Portions(Struct, frozen=True):
     """Blocks whose weights fit in memory at a time, and a folder for those of all."""
 
     blocks: tuple[tuple[int, ...], ...] = ()  # none: those of all fit

@@ -13,6 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from dfeas.answers.trace import ProgressRecord, Sink
 from dfeas.data.collections import is_collection
 from dfeas.data.source import ChosenTable
@@ -127,8 +129,7 @@ def choose_client(given: Any, X: Any) -> Any:
     return given
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class RunOptions:
+class RunOptions(Struct, frozen=True, eq=False):
     """How a run is kept and shown; the result does not depend on it."""
 
     checkpoint_every: float  # seconds
@@ -136,7 +137,7 @@ class RunOptions:
     stop: Callable[[], bool]
     more: tuple[Sink, ...] = ()  # sinks that the caller gave
     returns: bool = False  # an interrupted run is returned; otherwise what interrupted it is raised, once it is saved
-    interruptions: list[BaseException] = field(default_factory=list)
+    interruptions: list[BaseException] = []
 
     @classmethod
     def of(cls, checkpoint_every: float, output: Output) -> RunOptions:

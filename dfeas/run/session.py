@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct, field, structs
 
 from dfeas.answers.trace import Sink
 from dfeas.data.collections import collection_of, is_collection
-from dfeas.data.dataset import Dataset
+from dfeas.data.dataset import Dataset, refuse_unusable
 from dfeas.data.open import open_data, open_source
 from dfeas.data.partitions import Compute, compute_here, computed_by
 from dfeas.data.source import DataSpec, Source, Transform
@@ -24,7 +24,6 @@ from dfeas.data.storage.layout import seen_fingerprint
 from dfeas.data.storage.places import local, place, require_apart
 from dfeas.data.storage.readers import SliceReader
 from dfeas.data.storage.scratch import Scratch
-from dfeas.data.writers.dataset import refuse_unusable
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import answer_bytes, cache_bytes, require, threads_that_fit
 from dfeas.engine.protocol import Engine
@@ -46,8 +45,7 @@ if TYPE_CHECKING:
     from dfeas.data.storage.object_path import ObjectPath
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Session:
+class Session(Struct, frozen=True, eq=False):
     """The data, and who reads it."""
 
     source: Source
@@ -67,8 +65,7 @@ class Session:
         return geometry_again(self.dataset, kernel, self.checking.function).with_methods(self.own)
 
 
-@dataclass(frozen=True)
-class Surveyed:
+class Surveyed(Struct, frozen=True):
     """What one look at the data says."""
 
     zero: int | None  # the first zero point
@@ -102,7 +99,7 @@ def open_session(
     around it.
     """
     spec, client = problem.spec, resources.client
-    data = source, dataset = _open_there(client, source_for(replace(spec, transform=None), resources, cones))
+    data = source, dataset = _open_there(client, source_for(structs.replace(spec, transform=None), resources, cones))
     if is_collection(spec.where) and collection_of(dataset) is None:  # this process reads it
         client, resources = None, replace(resources, client=None)
     if dataset.features and isinstance(dataset.points, SliceReader) and isinstance(dataset.points.array, np.ndarray):
@@ -182,6 +179,8 @@ def scratch_of(out: str | Path | ObjectPath | None) -> Scratch:
     folder = None if out is None else place(out).absolute()
     if isinstance(folder, Path):
         return Scratch(folder / "scratch")
+    import tempfile
+
     name = uuid.uuid4() if folder is None else uuid.uuid5(uuid.NAMESPACE_URL, f"{os.getpid()} {folder}")
     return Scratch(Path(tempfile.gettempdir()) / f"dfeas-{name.hex}")
 
@@ -206,7 +205,7 @@ def survey(session: Session) -> Surveyed:
         return Surveyed(zero, radius_of(dataset, header.norm_max), 0, positive)
     summary, reads = dataset.surveyed or (session.engine.run(Survey()), 1)
     zero, positive = geometry_of(dataset).survey_counts(summary.zero, summary.positive)
-    summary = replace(summary, zero=zero, positive=positive)
+    summary = structs.replace(summary, zero=zero, positive=positive)
     refuse_unusable(summary, dataset.where, dataset.features)
     checksums = summary.checksums
     if dataset.stored is None:  # otherwise what is stored has them, and compares

@@ -11,6 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
 from dfeas.answers.files import CHECKPOINT, RACE, RESULT, RUN, versions
 from dfeas.data.collections import see_once
 from dfeas.data.frames import bring_here, require_aligned
@@ -103,11 +105,11 @@ def decide(
         opened = open_session(problem, resources, output.out, cones=not spec.one_vs_rest, progress=output.shows_progress)
         session = stack.enter_context(opened)
         require_labels(spec, session.dataset)
-        geometry, session = geometry_of(session.dataset, space).with_methods(own), replace(session, own=own)
+        geometry, session = geometry_of(session.dataset, space).with_methods(own), structs.replace(session, own=own)
         classes: tuple[str, ...] = ()
         if spec.one_vs_rest:
             classes = classes_to_share(session.dataset)
-        asked = replace(request, margin_tolerance=None) if then == WIDEST else request
+        asked = structs.replace(request, margin_tolerance=None) if then == WIDEST else request
         geometry, names, whys, asked = _choose_methods(session, geometry, methods, asked, classes, race)
         whys = tuple(f"{why}{OWN * (name in own)}" for name, why in zip(names, whys, strict=True))
         begin = None
@@ -118,9 +120,9 @@ def decide(
             if begin is not None:
                 whys = (f"{whys[0]}; begins from {start if isinstance(start, str | Path) else 'a result'}",)
         folder = None if output.out is None else stack.enter_context(run_folder(place(output.out), last))
-        asked, data = replace(asked, margin_tolerance=goal.margin_tolerance), session.source.spec.without_memory()
+        asked, data = structs.replace(asked, margin_tolerance=goal.margin_tolerance), session.source.spec.without_memory()
         job = RunSpec(asked, names, whys, race, bool(classes) or (race and not first), data)
-        job = replace(job, kernel=geometry.text, classes=classes, start=begin, then=then)
+        job = structs.replace(job, kernel=geometry.text, classes=classes, start=begin, then=then)
         return execute(session, job, RunOptions.of(resources.checkpoint_every, output), folder)
 
 
@@ -165,7 +167,7 @@ def _choose_methods(
         limit, limited = (bound, bounded) if limit is None or bound < limit else (limit, limited)
     geometry, resolved = geometry.resolve(session.engine, dataset)
     tail = f"{several}{limited}{resolved}" if race else f"{limited}{resolved}{several}"
-    return geometry, names, tuple(f"{why}{tail}" for _, why in chosen), replace(request, max_passes=limit)
+    return geometry, names, tuple(f"{why}{tail}" for _, why in chosen), structs.replace(request, max_passes=limit)
 
 
 def minimise(problem: Problem, objective: Objective, method: str, limits: Limits, resources: Resources, output: Output) -> Any:
@@ -247,8 +249,8 @@ def go_on(
         session = stack.enter_context(opened)
         if job.classes and session.dataset.classes != job.classes:
             raise CorruptDataError(f"{session.dataset.where}: its classes are not those that this run began with")
-        request = replace(job.asked, max_passes=limits.max_passes, time_limit=limits.time_limit, began=limits.began)
-        job = replace(job, asked=request, data=session.source.spec.without_memory())
+        request = structs.replace(job.asked, max_passes=limits.max_passes, time_limit=limits.time_limit, began=limits.began)
+        job = structs.replace(job, asked=request, data=session.source.spec.without_memory())
         answer = execute(session, job, RunOptions.of(resources.checkpoint_every, output), folder, earlier)
     return answer, job, problem, limits, resources
 
@@ -267,4 +269,4 @@ def _as_asked(run: Place, kept: DataSpec, given: DataSpec) -> DataSpec:
         raise UsageError(f"{run}: the data of this run was in memory; call dfeas.resume(run, X, labels)")
     mask = kept.mask if given.mask is None else given.mask
     choice = anew.choice or (kept.choice if anew.by_path else ALL)
-    return replace(kept, where=anew.where, labels=anew.labels, also=anew.also or kept.also, mask=mask, choice=choice)
+    return structs.replace(kept, where=anew.where, labels=anew.labels, also=anew.also or kept.also, mask=mask, choice=choice)

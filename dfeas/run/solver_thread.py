@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from contextvars import copy_context
-from dataclasses import dataclass
 from threading import Event, Thread
 from types import TracebackType
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from dfeas.data.storage.patience import GRACE, at_most, wait_by
 from dfeas.engine.signals import LEFT_BEHIND, pause
@@ -29,8 +30,7 @@ class Abandoned(Exception):
     """Nobody waits any more for what a solver would have found."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class _Raised:
+class _Raised(Struct, frozen=True, eq=False):
     """What is raised in here is raised where the future is asked for its result."""
 
     future: Future[Any]

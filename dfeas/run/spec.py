@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 from dfeas.data.arrays import accept_array
 from dfeas.data.dataset import Dataset
@@ -30,8 +30,7 @@ HARD_MARGIN, WIDEST, SEPARATED, SOLVABLE = "hard-margin", "widest", "separation"
 """What a solve may be for, as its checkpoints say."""
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(Struct, frozen=True):
     """Options of a solve, as they will be used."""
 
     eps: float | None  # |Ax| that is an answer
@@ -57,8 +56,7 @@ class Request:
         return Limits(max_passes=self.max_passes, time_limit=self.time_limit, began=self.began)
 
 
-@dataclass(frozen=True, slots=True)
-class SoftMarginOptions:
+class SoftMarginOptions(Struct, frozen=True):
     """Options of a soft margin, as they will be used."""
 
     C: tuple[float, ...]  # ascending
@@ -79,8 +77,7 @@ class SoftMarginOptions:
         return len(self.C) * (1 + self.folds)
 
 
-@dataclass(frozen=True)
-class RunSpec:
+class RunSpec(Struct, frozen=True):
     """What a run is: the same from its beginning to its end, however often it is interrupted."""
 
     asked: Request

@@ -5,11 +5,11 @@ Files are looked at as those of ``predict`` are; they only say where to look fir
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from dfeas.answers.base import Predictor
 from dfeas.answers.files import CERTIFICATE, NEAREST, RESULT, certificate_of, classes_of, load_result

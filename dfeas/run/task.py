@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
+from msgspec import Struct, structs
 
 from dfeas.answers.trace import ProgressRecord, Sink
 from dfeas.answers.words import EPS_INFEASIBLE, FEASIBLE, UNDECIDED, Stop
@@ -49,7 +50,7 @@ E = TypeVar("E", bound=Ended)
 class Task(ABC, Generic[E]):
     """A method on its way to a goal. One that claims verdicts says what their evidence is, and takes what the checker says."""
 
-    KEPT: ClassVar[type[Any]]
+    KEPT: ClassVar[type[Struct]]
     """What there is of it between two reads: a dataclass whose fields are attributes."""
 
     method: Any
@@ -152,7 +153,7 @@ class Task(ABC, Generic[E]):
 
     def expire(self, limits: Limits, seconds: float) -> None:
         """Decide without an answer, as time has passed."""
-        self.record = replace(self.record, seconds=seconds)
+        self.record = structs.replace(self.record, seconds=seconds)
         self.decide(limits)
 
     def give_up(self, stopped: str) -> None:
@@ -166,19 +167,18 @@ class Task(ABC, Generic[E]):
 
     def to_state(self) -> Any:
         """What there is now; states are frozen, so nothing is copied."""
-        return self.KEPT(**{entry.name: getattr(self, entry.name) for entry in fields(self.KEPT)})
+        return self.KEPT(**{name: getattr(self, name) for name in self.KEPT.__struct_fields__})
 
     def restore(self, kept: Any) -> None:
         """Go on from there. A limit that ended it is looked at again, what was proved stands."""
-        for entry in fields(self.KEPT):
-            setattr(self, entry.name, getattr(kept, entry.name))
+        for name, value in structs.asdict(kept).items():
+            setattr(self, name, value)
         self.over = self.is_proved
         if not self.over:
             self.decision, self.ended = None, None
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """How a run ended, with the evidence that passed its check, or the best there is."""
 
     decision: Decision
@@ -197,8 +197,7 @@ class Outcome:
         return self.check.verdict == EPS_INFEASIBLE and self.check.margin_upper <= NEARLY_ZERO
 
 
-@dataclass(frozen=True)
-class TaskState:
+class TaskState(Struct, frozen=True):
     """A task between two reads: what it needs to go on later, elsewhere."""
 
     state: Any  # of the method
@@ -249,7 +248,7 @@ class VerdictTask(Task[Outcome]):
     def decide(self, limits: Limits) -> None:
         self.decision = decide(self.record, self.goal, limits)
         if self.decision == Decision(Stop.VERDICT, EPS_INFEASIBLE) and self.method.evidence(self.state).gordan is None:
-            self.record = replace(self.record, stalled="its upper end is small, and no weights show that")
+            self.record = structs.replace(self.record, stalled="its upper end is small, and no weights show that")
             self.decision = Decision(Stop.STALLED)
 
     def expire(self, limits: Limits, seconds: float) -> None:
@@ -355,7 +354,9 @@ class VerdictTask(Task[Outcome]):
             return
         self.goal = _raise_goal(self.goal, self.record, self.decision)
         upper = check.margin_upper if isinstance(check, Check) else self.record.margin_upper
-        stalled = replace(self.record, seconds=seconds, margin_upper=upper, stalled=f"the evidence is refused, {refused}")
+        stalled = structs.replace(
+            self.record, seconds=seconds, margin_upper=upper, stalled=f"the evidence is refused, {refused}"
+        )
         if self.goal.eps is None and isinstance(check, Check) and upper <= NEARLY_ZERO:
             self.record = stalled  # no pass brings float64 nearer to zero
         self.expire(limits, seconds)
@@ -368,7 +369,7 @@ class VerdictTask(Task[Outcome]):
         wide = tolerance is None or self.decision != Decision("verdict", FEASIBLE)
         if wide or upper - check.margin_lower <= (tolerance or 0.0) * upper:
             return False
-        self.goal = replace(self.goal, unproved=(self.record.margin_lower - check.margin_lower) / upper)
+        self.goal = structs.replace(self.goal, unproved=(self.record.margin_lower - check.margin_lower) / upper)
         return True
 
     def _refuse(self, check: Check | CheckFailedError) -> str:
@@ -409,5 +410,5 @@ def blank(method: str, upper: float) -> Record:
 def _raise_goal(goal: Goal, record: Record, decision: Decision) -> Goal:
     """The goal after refused evidence: it must get twice as good before it is checked again, and what was refused is not."""
     if decision.verdict == FEASIBLE:
-        return replace(goal, feasible_above=2 * record.margin_lower)
-    return replace(goal, infeasible_below=min(record.margin_upper, record.margin_upper / 2))
+        return structs.replace(goal, feasible_above=2 * record.margin_lower)
+    return structs.replace(goal, infeasible_below=min(record.margin_upper, record.margin_upper / 2))

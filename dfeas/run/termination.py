@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
+
+from msgspec import Struct, structs
 
 from dfeas.answers.trace import ProgressRecord
 from dfeas.answers.words import EPS_INFEASIBLE, FEASIBLE, UNDECIDED, Stop
@@ -18,8 +19,7 @@ SLACK = 1e-3
 """A method is asked for |Ax| <= (1 - SLACK) eps, so that rounding and dropped weights leave the certificate below eps."""
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """What is known after a pass."""
 
     method: str
@@ -47,11 +47,10 @@ class Record:
         return f"margin {self.margin_lower:+.3e} .. {self.margin_upper:.3e}"
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return structs.asdict(self)
 
 
-@dataclass(frozen=True, slots=True)
-class Goal:
+class Goal(Struct, frozen=True):
     """What counts as a verdict: margin_lower above one bar, or margin_upper below another; refused evidence moves its bar."""
 
     eps: float | None = None  # |Ax| that is an answer; None: only an exact proof is one
@@ -66,8 +65,7 @@ class Goal:
         return NEARLY if self.eps is None else self.eps
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """Why the run ends, a ``Stop``; with a verdict that remains to be checked, if it is one."""
 
     stopped: str

@@ -13,15 +13,15 @@ from math import hypot
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from dfeas.data.collections import collection_of
-from dfeas.data.dataset import Dataset
+from dfeas.data.dataset import Dataset, refuse_unusable
 from dfeas.data.source import FACTORS, Source, Transform
 from dfeas.data.storage.layout import fingerprint
 from dfeas.data.storage.scratch import Scratch
 from dfeas.data.views import transform_features
-from dfeas.data.writers.dataset import refuse_unusable
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import threads_that_fit
 from dfeas.engine.protocol import Engine
@@ -29,7 +29,6 @@ from dfeas.errors import UsageError, format_bytes
 from dfeas.machine import threads_here
 from dfeas.passes.protocol import Together
 from dfeas.passes.survey import Moments, MomentsAnswer, Summary, Survey
-from dfeas.run.progress.screen import print_status
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -59,17 +58,17 @@ def with_transform(data: Data, transform: Transform, memory: int, client: Client
             transform = _numbers(transform, moments)
         if summary is not None:
             mark = mark_of(dataset, summary.checksums)
-            dataset = replace(dataset.without_cache(), mark=mark, expected=summary.checksums)
+            dataset = structs.replace(dataset.without_cache(), mark=mark, expected=summary.checksums)
     if known:
         return _see_with((source, dataset), transform)
-    transform = replace(transform, points=dataset.n)
+    transform = structs.replace(transform, points=dataset.n)
     if transform.features:
-        unit = _see_with((source, dataset), replace(transform, length=None, normalize=True))
+        unit = _see_with((source, dataset), structs.replace(transform, length=None, normalize=True))
         summary, reads = _look(unit, memory, client, progress, None)[0], reads + 1
     if not transform.normalize:
         about = dataset.header if summary is None else summary
         assert about is not None, "surveyed, if it is no dataset"
-        transform = replace(transform, length=radius_of(dataset, about.norm_max) or 1.0)
+        transform = structs.replace(transform, length=radius_of(dataset, about.norm_max) or 1.0)
     source, dataset = _see_with((source, dataset), transform)
     dataset.surveyed = None if summary is None else (summary, reads)
     return source, dataset
@@ -88,7 +87,7 @@ def as_planned(dataset: Dataset, transform: Transform) -> Dataset:
     shift = (0.0,) * dataset.m if transform.center else ()
     factor = (1.0,) * dataset.m if transform.scale is not None else ()
     length = None if transform.normalize else 1.0
-    return transform_features(dataset, replace(transform, points=dataset.n, shift=shift, factor=factor, length=length))
+    return transform_features(dataset, structs.replace(transform, points=dataset.n, shift=shift, factor=factor, length=length))
 
 
 def _refuse_sparse(dataset: Dataset, transform: Transform) -> None:
@@ -98,13 +97,15 @@ def _refuse_sparse(dataset: Dataset, transform: Transform) -> None:
 
 def _see_with(data: Data, transform: Transform) -> Data:
     source, dataset = data
-    return replace(source, spec=replace(source.spec, transform=transform)), transform_features(dataset, transform)
+    return replace(source, spec=structs.replace(source.spec, transform=transform)), transform_features(dataset, transform)
 
 
 def _look(
     data: Data, memory: int, client: Client | None, progress: bool, moments: Moments | None
 ) -> tuple[Summary | None, MomentsAnswer | None]:
     """One read: a survey of what no ingest did, and moments if asked for. Raises BadInputError for unusable points."""
+    from dfeas.run.progress.screen import print_status
+
     dataset = data[1]
     summary: Summary | None = None
     moments_answer: MomentsAnswer | None = None
@@ -160,7 +161,7 @@ def _numbers(transform: Transform, moments: MomentsAnswer) -> Transform:
         plain = same if transform.scale == "std" or transform.center else spread == 0
         with np.errstate(divide="ignore", over="ignore"):
             factor = np.where(plain, 1.0, np.clip(1 / spread, *FACTORS))
-    return replace(transform, shift=tuple(shift.tolist()), factor=tuple(factor.tolist()))
+    return structs.replace(transform, shift=tuple(shift.tolist()), factor=tuple(factor.tolist()))
 
 
 def mark_of(dataset: Dataset, checksums: NDArray[np.uint32]) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import math
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct, structs
 
 from dfeas.answers.files import versions
 from dfeas.answers.result import STRICTLY, Result, Side, Sides
@@ -34,8 +35,7 @@ if TYPE_CHECKING:
     from dfeas.answers.several import OneVsRest, Race
 
 
-@dataclass(frozen=True)
-class VerdictTarget:
+class VerdictTarget(Struct, frozen=True, dict=True):
     """A verdict for each task."""
 
     session: Session
@@ -74,7 +74,7 @@ class VerdictTarget:
         session, dataset = self.session, self.session.dataset
         if self.job.kernel or dataset.header is None or not self.probe.worth(session.engine, dataset):
             return self.projection
-        return replace(self.projection, seconds=self.probe.seconds(session.engine, dataset))
+        return structs.replace(self.projection, seconds=self.probe.seconds(session.engine, dataset))
 
     def settle(self, surveyed: Surveyed) -> dict[str, Outcome] | None:
         """A zero point is a Gordan certificate by itself, for any labels. Raises CheckFailedError if the checker sees none."""
@@ -102,7 +102,7 @@ class VerdictTarget:
             session.engine.keep_pairs(self.projection.tile_bytes, session.tiles)
         eps = request.eps or 0.0
         facts = facts_of(dataset, request.memory // count, job.tolerance, surveyed.radius, eps)
-        facts = replace(facts, start=job.start)
+        facts = structs.replace(facts, start=job.start)
         portions = Portions()
         if geometry.weighs_by_block and collection_of(dataset) is None:
             portions = Portions.of(dataset, weights_at_once(facts), session.scratch.folder.parent)
@@ -129,10 +129,10 @@ class VerdictTarget:
         """What is returned of a task; one that was no race goes through the exact search where float64 leaves it open."""
         session, job = self.session, self.job
         if job.classes:
-            spec = replace(session.source.spec, positive=name)
+            spec = structs.replace(session.source.spec, positive=name)
             viewed = session.dataset.against_rest(name)
-            checking = replace(session.checking, dataset=session.checking.dataset.against_rest(name))
-            session = replace(session, dataset=viewed, source=replace(session.source, spec=spec), checking=checking)
+            checking = structs.replace(session.checking, dataset=session.checking.dataset.against_rest(name))
+            session = structs.replace(session, dataset=viewed, source=replace(session.source, spec=spec), checking=checking)
         dataset = session.dataset
         exact = not job.race and self.geometry.exact and not (dataset.transform or job.then == SEPARATED)
         if exact and outcome.is_open:

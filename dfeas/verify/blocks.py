@@ -8,11 +8,11 @@ import hashlib
 import json
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeGuard
 
-import crc32c
 import numpy as np
+from fastcrc.crc32 import iscsi as crc32c
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from dfeas.data.storage.features import difference
@@ -89,8 +89,7 @@ def point_of(data: Data) -> Floats | None:
     return data.points.point if is_translated(data.points) else None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Block:
+class Block(Struct, frozen=True, eq=False):
     """A block as it was read."""
 
     index: int
@@ -220,7 +219,7 @@ def crc(points: Any) -> int:
     """crc32c of the entries in C order; of a CSR matrix indptr (as int64), indices and data follow each other."""
     dense, checksum = isinstance(points, np.ndarray), 0
     for array in (points,) if dense else (points.indptr.astype(np.int64), points.indices, points.data):
-        checksum = int(crc32c.crc32c(np.ascontiguousarray(array).reshape(-1).view(np.uint8), checksum))
+        checksum = int(crc32c(np.ascontiguousarray(array).reshape(-1).view(np.uint8), checksum))
     return checksum
 
 
@@ -228,7 +227,7 @@ def crc_of_rows(points: Any, first: int, rows: int) -> int:
     """The same of some rows of a CSR matrix, or of what is left of them."""
     starts = points.indptr[first : first + rows + 1].astype(np.int64)
     here = slice(int(starts[0]), int(starts[-1]))
-    return int(crc32c.crc32c(points.data[here], crc32c.crc32c(points.indices[here], crc32c.crc32c(starts - starts[0]))))
+    return int(crc32c(points.data[here], crc32c(points.indices[here], crc32c(starts - starts[0]))))
 
 
 def checksums_of(points: Any, label: NDArray[Any], chunk_rows: int) -> bytes:
@@ -241,7 +240,7 @@ def checksums_of(points: Any, label: NDArray[Any], chunk_rows: int) -> bytes:
         if isinstance(array, np.ndarray):
             entries = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
             width = chunk_rows * (len(entries) // count)
-            sums[:, place] = [crc32c.crc32c(entries[first : first + width]) for first in range(0, len(entries), width)]
+            sums[:, place] = [crc32c(entries[first : first + width]) for first in range(0, len(entries), width)]
         else:
             sums[:, place] = [crc_of_rows(array, first, chunk_rows) for first in range(0, count, chunk_rows)]
     return sums.tobytes()

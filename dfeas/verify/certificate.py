@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
+from msgspec import Struct
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
@@ -209,8 +210,7 @@ def _array(path: Place, archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
         return map_vector(file, dtype, shape[0], info.header_offset + 30 + sum(words) + header)
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """How the points are separated, and how surely that is proved."""
 
     kind: str  # "complete" | "quasi-complete" | "overlap"

@@ -12,10 +12,11 @@ they reach, and how many are of each class.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from dfeas import leaves
 from dfeas.data.storage.readers import Buffers, Stop, unless_stopped
@@ -220,8 +221,7 @@ class Reach(NamedTuple):
     apart: HullDistance | None = None
 
 
-@dataclass(frozen=True)
-class HullDistance:
+class HullDistance(Struct, frozen=True):
     """Of two points, one of the hull of each class: no hyperplane is farther from all points than half of it."""
 
     half: float  # not below it

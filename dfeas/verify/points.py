@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy  # loads its parts when they are used: every command would wait for them
+from msgspec import Struct, field
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from dfeas.data.storage.scratch import pieces, total
@@ -36,7 +37,6 @@ from dfeas.verify.blocks import (
     signs_of,
 )
 from dfeas.verify.certificate import BALL, HYPERPLANE, Answer, Certificate, Check, attempt
-from dfeas.verify.radius import DIGITS, bound_across, bound_radius
 from dfeas.verify.tallies import WRONG, BlockTally, Checker, Tallies
 from dfeas.verify.view import FeatureMoments, FeatureScaling, SignedBlock, ViewTransform, transform_of
 
@@ -50,8 +50,7 @@ NEARLY = 1e-6
 """|Ax| up to which such a proof is tried."""
 
 
-@dataclass(eq=False, repr=False)
-class PointTally(BlockTally):
+class PointTally(BlockTally, eq=False):
     """What some consecutive blocks showed of a certificate."""
 
     points: int = 0
@@ -71,8 +70,7 @@ class PointTally(BlockTally):
         self.origin = other.origin if self.origin is None else self.origin
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Sight:
+class Sight(Struct, frozen=True, eq=False):
     """How blocks are looked at for some certificates."""
 
     where: str
@@ -341,6 +339,8 @@ def conclude_weights(tally: PointTally, certificate: Certificate, data: Data) ->
     weights: no unit y has a larger margin. When that is next to nothing, it is proved where possible that weights near these,
     on the same points, make the sum exactly zero (``dfeas.verify.balance``).
     """
+    from dfeas.verify.radius import DIGITS
+
     n = data.n
     summed, spread = tally.sums()
     terms = tally.terms + len(summed) + 12  # sums, and difference, products, norm, quotient of each
@@ -402,6 +402,8 @@ def _prove_balance(tally: PointTally, upper: float, where: str) -> str | None:
 
 def _measure_ball(tally: PointTally, d: int, y: Floats | None) -> float:
     """A lower bound of the radius of the ball about 0 in the hull of the unit points, by their weights or along y (d,)."""
+    from dfeas.verify.radius import bound_across, bound_radius
+
     points = _stack_points([points for points, _ in tally.units], RADIUS_ENTRIES) if tally.units else None
     if points is None or points.shape[1] < d:
         return 0.0
@@ -416,5 +418,7 @@ def _stack_points(parts: list[Any], most: int) -> Floats | None:
     """Points of several pieces in one array, sparse ones without the features that none has; None above ``most`` entries."""
     if isinstance(parts[0], np.ndarray):
         return np.concatenate(parts)
+    import scipy
+
     points, used = without_zeros(scipy.sparse.vstack(parts, format="csr"))
     return None if points.shape[0] * len(used) > most else np.asarray(points.toarray())

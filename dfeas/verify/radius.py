@@ -27,7 +27,6 @@ far thinner than all others and b_1 is it, this is nearly r.
 from __future__ import annotations
 
 import numpy as np
-import scipy  # loads its parts when they are used: every command would wait for them
 
 from dfeas.exact.arithmetic import UP_SUMS, Floats, gamma, longest
 
@@ -107,6 +106,8 @@ def _seen_across(along: Floats) -> float:
 
 def _find_amounts(units: Floats, axis: Floats) -> Floats | None:
     """x (s,) >= 0 of about the least sum with which points (s, d) sum to about an axis; None where none is found."""
+    import scipy
+
     found = scipy.optimize.linprog(np.ones(len(units)), A_eq=units.T, b_eq=axis, bounds=(0, None), method="highs")
     if found.x is None or not found.x.any():
         return None

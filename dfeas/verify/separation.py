@@ -11,11 +11,11 @@ these is p as a convex combination of the x_j.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from dfeas.data.storage import files
@@ -48,8 +48,7 @@ CLAIMED = {
 """What the file says, all of which is proved; integers are looked at as they are read."""
 
 
-@dataclass(frozen=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """What ``separation.json`` says, which is to be proved."""
 
     kind: str  # empty: not decided
@@ -63,8 +62,7 @@ class Claim:
     flat: Integers  # (d, k)
 
 
-@dataclass
-class SideCounts:
+class SideCounts(Struct):
     """On which side of a hyperplane the points of some blocks are."""
 
     take: int  # at most so many are missed
@@ -87,8 +85,7 @@ def dimension_of(data: Data) -> int:
     return data.m + int(data.intercept or point_of(data) is not None)
 
 
-@dataclass(frozen=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """Where all points should be: beside a hyperplane, in a subspace."""
 
     y: Integers | None = None  # (d,) on the positive side of its hyperplane, or on it

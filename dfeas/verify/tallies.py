@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from dfeas.data.storage.readers import Stop
@@ -30,8 +31,7 @@ class Maps(Protocol):
         """
 
 
-@dataclass
-class BlockTally:
+class BlockTally(Struct):
     """What some consecutive blocks showed of a certificate."""
 
     margin: float = math.inf  # least proved margin
@@ -59,8 +59,7 @@ class BlockTally:
         return self.total, self.spread
 
 
-@dataclass
-class Tallies:
+class Tallies(Struct):
     """What some consecutive blocks showed of several certificates."""
 
     checksums: bytes  # of points and labels of each chunk, as stored

@@ -5,12 +5,11 @@ the numbers of a transform are those of the points.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy  # loads its parts when they are used: every command would wait for them
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from dfeas.data.storage.files import Number, parse_json
@@ -69,8 +68,7 @@ def transform_of(view: str, m: int) -> ViewTransform | None:
     return ViewTransform(scale, center, values["points"], values["length"], scaling)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class FeatureScaling:
+class FeatureScaling(Struct, frozen=True, eq=False):
     """What is applied to stored points.
 
     z = (x - c) s has two roundings more than x: |fl(z) - z| <= gamma_2 |z|, and TINY where a product underflows. What is
@@ -87,6 +85,8 @@ class FeatureScaling:
             if not isinstance(points, np.ndarray):
                 assert self.shift is None, "sparse points are not centred"
                 factor = 1.0 if self.factor is None else self.factor[points.indices]
+                import scipy
+
                 data = points.data.astype(np.float64) * factor
                 return scipy.sparse.csr_array((data, points.indices, points.indptr), shape=points.shape)
             z = points.astype(np.float64)
@@ -123,8 +123,7 @@ class FeatureScaling:
         return np.asarray(np.bincount(points.nonzero()[0], minlength=points.shape[0]) > 0)
 
 
-@dataclass(eq=False, repr=False)
-class FeatureMoments:
+class FeatureMoments(Struct, eq=False):
     """What the points say that a transform is made of.
 
     Means are sums in integers, divided and rounded once: the numbers that points are centred at are these to the last bit, and
@@ -223,8 +222,7 @@ def _pieces(points: Any) -> Iterator[Any]:
     return (points[first : first + size] for first in range(0, len(points), size))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class SignedBlock:
+class SignedBlock(Struct, frozen=True, eq=False):
     """A block with the labels that one certificate means."""
 
     where: str

@@ -16,7 +16,7 @@ import pytest
 import dfeas
 from dfeas.analysis.regression.blame import Direction
 from dfeas.analysis.regression.design import Column, Design
-from dfeas.analysis.regression.estimates import SignSearch
+from dfeas.analysis.regression.estimates import SignSearch, balances
 from dfeas.analysis.regression.outcome import Response
 from dfeas.exact.dyadic import common
 from dfeas.run.exact.partition import partition
@@ -272,3 +272,33 @@ def test_text_in_a_formula_stays_in_the_lines() -> None:
         fits = dfeas.check_separation(f"died ~ `my x` + ward + offset(`{name}`)", table).fits
         assert [*fits] == ["Python"]
         assert eval(fits["Python"], {"dfeas": dfeas, "table": table}).names == ["my x", "ward[T.b]", "ward[T.c]", "intercept"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_weights_that_float64_proves_are_there_in_whole_numbers(seed: int) -> None:
+    rng, proved, there = np.random.default_rng(seed), 0, 0
+    for turn in range(150):
+        d = int(rng.integers(1, 6))
+        rows = rng.integers(-3, 4, (d, d)) * 2.0 ** (rng.integers(-300, 300, d) * (turn % 2))
+        if turn % 5 == 0:  # nearly dependent, and then off by the last bit
+            rows[-1] = rows[: d - 1].sum(axis=0) * (1 + 2.0**-52)
+        more = -(rng.integers(-1, 4, d) @ rows) if turn % 3 else rng.integers(-2, 3, d).astype(float)
+        if not more.any():
+            continue
+        beyond = bool(partition(common(np.vstack([rows, more]))[0]).beyond[-1])
+        there += not beyond
+        if balances(rows, more):
+            proved += 1
+            assert not beyond
+    assert proved > there / 4
+
+
+def test_weights_of_zero_or_of_dependent_rows_are_not_proved() -> None:
+    assert balances(np.eye(3), -np.array([1.0, 2.0, 3.0]))
+    assert not balances(np.eye(3), -np.array([1.0, 0.0, 3.0])), "a weight of zero is left to whole numbers"
+    assert not balances(np.eye(3), -np.array([1.0, -1e-300, 3.0]))
+    assert not balances(np.ones((2, 2)), -np.ones(2))
+    assert not balances(np.array([[1.0, 1.0], [1.0, 1.0 + 2.0**-52]]), -np.array([2.0, 2.0]))
+    assert not balances(np.zeros((2, 2)), -np.ones(2))
+    assert not balances(np.array([[np.nan]]), -np.ones(1))
+    assert not balances(np.eye(3)[:2], -np.ones(3))

@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from dfeas.answers.trace import what_is_missing
 from dfeas.cli.main import commands
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, UsageError
 from tests.exact import solution
+from tests.records import replace
 
 NONE = np.inf
 

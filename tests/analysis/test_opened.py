@@ -4,7 +4,6 @@ import hashlib
 import json
 import shutil
 import struct
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from dfeas.passes.survey import Moments, MomentsAnswer, _of
 from dfeas.verify.certificate import load
 from dfeas.verify.view import FeatureMoments, FeatureScaling
 from tests.analysis.making import Edit, forged
+from tests.records import replace
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from dfeas.verify.certificate import load
 from tests.analysis.test_feasible import LIMITS, frame
 from tests.analysis.test_models import patients, sm, smf
 from tests.analysis.test_thresholds import OrderedModel, people, stats
+from tests.records import replace
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

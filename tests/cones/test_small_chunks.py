@@ -3,7 +3,6 @@ where it was, and answers are those of the same cones in one array.
 """
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from dfeas.verify.certificate import Certificate
 from dfeas.verify.core import check
 from tests.cones.making import write
 from tests.cones.plain import cones_of, problem, unit
+from tests.records import replace
 
 MANY: dict[str, Any] = {"l": 40, "q": [2, 5, 5, 3, 4, 4] * 30, "s": [2, 4, 4, 3] * 25}
 CONES = list(cones_of(MANY))

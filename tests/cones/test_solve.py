@@ -1,7 +1,6 @@
 """Solving cones: theorems, verdicts with evidence, files, both engines, and what is refused."""
 
 import gzip
-from dataclasses import replace
 from math import log, sqrt
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from dfeas.passes.softmin import Softmin
 from dfeas.verify.core import check
 from tests.cones.making import CONE, least
 from tests.cones.plain import cones_of, element, matrix, problem, scaled, spectrum, unit
+from tests.records import replace
 
 METHODS = [name for name in CONE_METHODS if name != "mirror-prox-euclidean"]
 

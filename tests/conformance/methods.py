@@ -1,6 +1,5 @@
 """The laws of ``dfeas.methods.protocol.Method``: what a subclass names is a pure state machine whose evidence is true."""
 
-import dataclasses
 import io
 import pickle
 from abc import ABC, abstractmethod
@@ -14,6 +13,7 @@ import pytest
 from dfeas.methods.protocol import Facts
 from dfeas.run.checkpoint.codec import dump, load
 from tests.bits import digest
+from tests.records import is_frozen, is_record, names_of
 
 
 @dataclass(frozen=True)
@@ -37,15 +37,15 @@ def copied(state: Any) -> Any:
     return load(file, "here")
 
 
-def dataclasses_in(value: Any) -> Iterator[Any]:
+def records_in(value: Any) -> Iterator[Any]:
     """A state and all that it holds."""
-    if dataclasses.is_dataclass(value):
+    if is_record(value):
         yield value
-        for each in dataclasses.fields(value):
-            yield from dataclasses_in(getattr(value, each.name))
+        for name in names_of(value):
+            yield from records_in(getattr(value, name))
     elif isinstance(value, tuple | list):
         for each in value:
-            yield from dataclasses_in(each)
+            yield from records_in(each)
 
 
 class MethodTests(ABC):
@@ -118,8 +118,8 @@ class MethodTests(ABC):
     def test_states_are_frozen_and_no_call_changes_one(self, name: str) -> None:
         instance = self.instance(next(iter(self.families)))
         for method, state, answer, following in self.states(name, instance, 12):
-            for part in dataclasses_in(state):
-                assert part.__dataclass_params__.frozen, type(part).__name__
+            for part in records_in(state):
+                assert is_frozen(part), type(part).__name__
             before, question = pickle.dumps(state), digest(method.ask(state))
             assert digest(method.tell(pickle.loads(before), answer)) == digest(following)
             assert digest(method.evidence(state).bracket) == digest(method.evidence(pickle.loads(before)).bracket)

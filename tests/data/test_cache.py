@@ -2,7 +2,7 @@
 
 import pickle
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from dfeas.passes.select import Select
 from dfeas.passes.softmin import Softmin
 from dfeas.passes.steps import Online
 from tests.data.making import read_bytes
+from tests.records import replace
 
 QUESTION = Softmin(np.ones((5, 1)), np.ones(1))
 FULL = 64 * (5 * 4 + SIDES_WIDTH) + HELD_BYTES  # bytes that a block of the dataset takes

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.readers import Cost
 from dfeas.errors import CorruptDataError
 from tests.data.making import flip, opened
+from tests.records import replace
 
 
 def read_all(dataset: Dataset) -> Cost:

@@ -1,7 +1,6 @@
 """Every reader of points keeps the laws of the protocol."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,6 +21,7 @@ from dfeas.data.storage.readers import Files
 from dfeas.data.views import transform_features
 from tests.conformance.readers import ReaderTests, Rows
 from tests.data.making import flip, opened
+from tests.records import replace
 
 Damage = Callable[[Path], Any]
 

@@ -1,7 +1,6 @@
 """Names of features: kept from any source that has them, and the same ones in another order refused, wherever points meet."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import dask.dataframe
@@ -15,6 +14,7 @@ from dfeas.data.source import DataSpec, Source, Transform
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError
 from dfeas.verify.certificate import load
 from tests.data.making import NAMES, opened
+from tests.records import replace
 from tests.typed import dfeas as typed
 
 N = 400

@@ -1,6 +1,5 @@
 """Every source of points: the same dataset from each, with the names that it has, and nothing where it ends too early."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 import dfeas
 from dfeas.errors import BadInputError, CorruptDataError
 from tests.data.making import FILES, NAMES, SOURCES, M, N, flip, opened, points_of, source, stored
+from tests.records import replace
 
 NAMELESS = ("bare.csv", "plain.npy", "fortran.npy", "packed.npz", "csr.npz", "zarr2", "zarr3", "numpy", "chunks", "plain")
 ROWS = (None, 7, N - 1, N, N + 1, 64)

@@ -2,7 +2,6 @@
 changes with it.
 """
 
-from dataclasses import replace
 from pathlib import Path
 
 import crc32c
@@ -34,6 +33,7 @@ from dfeas.verify import blocks
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.core import check
 from tests.data.making import opened
+from tests.records import replace
 
 ROWS, N, M = 3, 400, 5
 PER = 7

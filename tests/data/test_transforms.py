@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from dfeas.passes.block import Block
 from dfeas.passes.survey import Moments
 from dfeas.verify.certificate import Certificate, load
 from dfeas.verify.view import FeatureScaling
+from tests.records import replace
 
 WAYS: tuple[dict[str, Any], ...] = (
     {"transform": ["std", "center"]},

@@ -1,7 +1,6 @@
 """Both engines, however they are set up, keep the laws of the protocol."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from threading import Event
 from typing import Any, ClassVar
 from uuid import uuid4
@@ -16,6 +15,7 @@ from dfeas.engine.local import LocalEngine
 from dfeas.engine.worker import open_cached
 from dfeas.methods.registry import METHODS
 from tests.conformance.engines import BYTES, PASSES, EngineTests, source
+from tests.records import replace
 
 __all__ = ["source"]  # a fixture of the tests below
 

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import pairwise
 from threading import Barrier, Event, Lock, get_ident
 from typing import Any
@@ -29,6 +28,7 @@ from dfeas.passes.steps import Online
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.core import check_each
 from tests.bits import digest
+from tests.records import replace
 
 
 class Brackets:

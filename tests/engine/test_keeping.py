@@ -1,7 +1,6 @@
 """Workers keep blocks from pass to pass, see the same data, and their homes survive them."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from dfeas.passes.steps import Online
 from dfeas.passes.survey import Survey
 from dfeas.run.session import survey
 from tests.faults.faulty import wait_until
+from tests.records import replace
 
 QUESTION = Softmin(np.ones((50, 1)), np.ones(1))
 WHOLE = 40_000 * 50 * 4

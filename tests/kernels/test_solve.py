@@ -1,6 +1,5 @@
 """Solving with a kernel: verdicts against explicit features, evidence, files, sparse points and classes."""
 
-from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations_with_replacement
 from math import prod
@@ -25,6 +24,7 @@ from dfeas.verify.core import check
 from tests.exact import conflicts
 from tests.fuzzing.oracle import whole
 from tests.kernels.making import KERNEL, NAMES, instance, ring, rings, texts
+from tests.records import replace
 from tests.run.test_resume import after, run_until
 from tests.verify.test_verify import marked
 

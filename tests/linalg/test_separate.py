@@ -1,7 +1,6 @@
 """The solver in memory: against exact arithmetic, against HiGHS, against NNLS, and on the cases that break solvers."""
 
 import tracemalloc
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -26,6 +25,7 @@ from dfeas.linalg.separation.newton import Newton, conjugate_gradients, line_sea
 from dfeas.linalg.separation.solver import Solution, solve
 from dfeas.linalg.separation.sparse_columns import column_matrix
 from tests.exact import conflicts, small_instance
+from tests.records import replace
 
 
 def matrix_of(A: np.ndarray, dtype: Any = np.float64) -> ColumnMatrix:

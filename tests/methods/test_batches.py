@@ -1,7 +1,6 @@
 """Batches: what is met before all, as their law has it, and few passes with few columns."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from dfeas.passes.protocol import Partial
 from dfeas.passes.select import Select
 from tests.conformance.methods import copied
 from tests.methods.test_working_set import problem, states
+from tests.records import replace
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Every linear method keeps the laws of the protocol."""
 
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,6 +9,7 @@ from dfeas.methods.registry import METHODS
 from dfeas.methods.rescaled_perceptron import RescaledPerceptron
 from tests.conformance.methods import Instance, MethodTests
 from tests.methods.making import best_margin, problem, weights
+from tests.records import replace
 
 
 class TestLinearMethods(MethodTests):

@@ -1,7 +1,6 @@
 """The methods that correct mistakes: their bounds at every iterate, the loops of their papers, the streams they read."""
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import METHODS
 from dfeas.methods.winnow import winnow
 from tests.methods.making import FAMILIES, best_margin, in_memory, problem, states
+from tests.records import replace
 
 planted = given(st.integers(2, 12), st.integers(10, 200), st.sampled_from([0.3, 0.1, 0.03]), st.integers(0, 999))
 

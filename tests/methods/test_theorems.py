@@ -1,7 +1,6 @@
 """Each method's guarantee at every iterate, on instances whose margin is known; exact pass counts; purity of states."""
 
 import math
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -18,6 +17,7 @@ from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import METHODS
 from dfeas.methods.smooth_perceptron import SmoothPerceptron
 from tests.methods.making import FAMILIES, engine_of, problem, states
+from tests.records import replace
 
 
 @pytest.mark.parametrize(("kind", "options"), FAMILIES, ids=str)

@@ -3,7 +3,6 @@
 import math
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -30,6 +29,7 @@ from dfeas.passes.select import Select
 from tests.conformance.methods import copied
 from tests.exact import conflicts, small_instance
 from tests.fuzzing.thin import hair
+from tests.records import replace
 
 
 def problem(

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import astuple
 from functools import reduce
 from itertools import pairwise
 
@@ -11,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from msgspec.structs import astuple
 
 from dfeas.engine.scan import Tree
 from dfeas.linalg.points import norms

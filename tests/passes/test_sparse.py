@@ -14,6 +14,7 @@ from dfeas.passes.softmin import Softmin
 from dfeas.passes.steps import Online
 from dfeas.passes.survey import Gram, Histogram, Survey
 from dfeas.passes.vectors import Combine, Recover, Shift, SparseWeights
+from tests.records import is_record, names_of
 
 
 def both(seed: int, dtype: Any, intercept: bool, n: int = 60, m: int = 12) -> tuple[Block, Block]:
@@ -44,8 +45,8 @@ def close(first: Any, second: Any, off: float) -> None:
         close((first.score, first.columns), (second.score, second.columns), off)
     elif isinstance(first, SparseWeights):
         close((first.index(), first.weight()), (second.index(), second.weight()), off)
-    elif hasattr(first, "__dataclass_fields__"):
-        for name in set(first.__dataclass_fields__) - {"packed"}:
+    elif is_record(first):
+        for name in set(names_of(first)) - {"packed"}:
             close(getattr(first, name), getattr(second, name), off)
     elif isinstance(first, tuple):
         assert len(first) == len(second)

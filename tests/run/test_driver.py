@@ -4,7 +4,6 @@ import json
 import math
 import tracemalloc
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -31,6 +30,7 @@ from dfeas.run.task import VerdictTask
 from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, Decision, Goal, decide, passes_to_gap, remaining_passes
 from dfeas.verify.certificate import Certificate, Check
 from tests.checkers import Each
+from tests.records import replace
 from tests.run.making import RECORD, opened
 
 LIMITS = Limits(max_passes=7, time_limit=20.0)

@@ -1,7 +1,6 @@
 """What a verdict costs to check: nothing where the checker looked on the last pass, and the blocks of a conflict."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from dfeas.passes.select import Select
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.core import check, conclude_separator, sight
 from tests.bits import content
+from tests.records import replace
 from tests.run.making import opened
 
 ROWS = 100

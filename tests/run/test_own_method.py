@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from dfeas.methods.perceptron import NormalizedPerceptron, NormalizedPerceptronS
 from dfeas.methods.protocol import Bracket, Evidence, Traits
 from dfeas.reports.compare import Run, load_run
 from dfeas.reports.page import list_commands
+from tests.records import replace
 
 OURS, MINE = "normalized-perceptron", NormalizedPerceptron(Traits("mine"))
 

@@ -6,7 +6,6 @@ import math
 import os
 import pty
 import re
-from dataclasses import replace
 
 import dask.utils
 import numpy as np
@@ -18,6 +17,7 @@ from dfeas.run.progress.screen import Line, Screen
 from dfeas.run.progress.terminal import IngestProgress, Scoreboard, Terminal
 from dfeas.settings import parse_bytes
 from tests.cli import terminal
+from tests.records import replace
 from tests.run.making import RECORD, Clock, Gone, Live
 
 PASS = replace(RECORD, passes=7, margin_lower=-1.234e-3, margin_upper=2.345e-2, violated=1234, seconds=70.0, pass_seconds=10.0)

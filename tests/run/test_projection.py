@@ -2,7 +2,6 @@
 
 import tracemalloc
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +33,7 @@ from dfeas.run.verdict import VerdictTarget
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.points import Points as CheckedPoints
 from dfeas.verify.tallies import look_at
+from tests.records import replace
 from tests.run.making import events_of, opened, run_until
 
 POINTS = PointSpace()

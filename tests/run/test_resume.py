@@ -7,7 +7,6 @@ import shutil
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from dfeas.run.resources import Limits, Output, Resources, RunOptions
 from dfeas.run.session import Checking, open_session
 from dfeas.run.spec import Request, RunSpec
 from tests.cli.making import start, wait_for
+from tests.records import replace
 from tests.run.making import after, digest, events_of, run_until
 from tests.typed import dfeas as typed
 

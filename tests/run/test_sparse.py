@@ -1,6 +1,5 @@
 """Solves of sparse points: verdicts and proofs are those of the same points in an array; runs go on from a checkpoint."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from dfeas.linalg.separation import AT, sparse_columns
 from dfeas.verify.blocks import crc
 from dfeas.verify.certificate import Certificate, load
 from dfeas.verify.core import check
+from tests.records import replace
 from tests.run.making import opened
 
 

@@ -4,7 +4,6 @@ import os
 import shutil
 from collections.abc import Callable
 from contextlib import chdir
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.run.checkpoint.codec import dump
 from dfeas.run.resources import attend_runs
 from tests.exact import small_instance
+from tests.records import replace
 from tests.typed import dfeas as typed
 
 N, NEW, ROWS = 40_000, 400, 400

@@ -1,6 +1,5 @@
 """The page of verdicts says of each field of each result who proves it: a new field without a row of its table fails here."""
 
-import dataclasses
 import importlib
 import inspect
 import pkgutil
@@ -14,6 +13,7 @@ import pytest
 
 import dfeas
 from dfeas.display import Displayed
+from tests.records import is_record, names_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "verdicts.md"
 ROOMS = ("dfeas.analysis", "dfeas.answers", "dfeas.cones", "dfeas.geometry", "dfeas.kernels", "dfeas.run", "dfeas.verify")
@@ -43,11 +43,12 @@ def below(kind: type) -> Iterator[type]:
 
 def held(kind: type) -> Iterator[type]:
     """Records of results in the fields of one."""
-    for field in dataclasses.fields(kind):
-        for word in re.findall(r"\w+", str(field.type)):
+    for name in names_of(kind):
+        hint = next(base.__annotations__[name] for base in kind.__mro__ if name in getattr(base, "__annotations__", {}))
+        for word in re.findall(r"\w+", str(hint)):
             value = getattr(sys.modules[kind.__module__], word, None)
             for found in (value, *get_args(value)):  # of Sides, Side
-                if inspect.isclass(found) and dataclasses.is_dataclass(found) and found.__module__.startswith(ROOMS):
+                if inspect.isclass(found) and is_record(found) and found.__module__.startswith(ROOMS):
                     yield found
 
 
@@ -56,13 +57,13 @@ def claimed() -> dict[str, set[str]]:
     for module in pkgutil.walk_packages(dfeas.__path__, "dfeas."):
         if module.name.startswith(ROOMS):
             importlib.import_module(module.name)
-    classes = {each for each in below(Displayed) if dataclasses.is_dataclass(each) and dataclasses.fields(each)}
+    classes = {each for each in below(Displayed) if is_record(each) and names_of(each)}
     classes = {each for each in classes if each.__module__.startswith(ROOMS)}
     while more := {other for each in classes for other in held(each)} - classes:
         classes |= more
     found: dict[str, set[str]] = {}
     for each in classes:
-        names = {field.name for field in dataclasses.fields(each)}
+        names = {*names_of(each)}
         names |= {name for base in each.__mro__ for name, value in vars(base).items() if isinstance(value, property)}
         found[each.__name__] = {name for name in names - vars(Displayed).keys() if not name.startswith("_")}
     return found

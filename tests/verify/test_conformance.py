@@ -1,7 +1,7 @@
 """The checkers of points, of kernels and of cones keep the laws of a checker."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +18,7 @@ from dfeas.verify.core import check
 from tests.cones.plain import cones_of, problem, scaled, spectrum, unit
 from tests.conformance.checkers import CheckerTests
 from tests.decimals import widest_margin
+from tests.records import replace
 from tests.verify.test_forged import is_true
 from tests.verify.test_verify import marked
 

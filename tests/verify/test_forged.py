@@ -1,7 +1,6 @@
 """Certificates that were tampered with, in every way that came to mind, with a kernel and without: no verdict is false."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -14,6 +13,7 @@ from dfeas.kernels.kernel import NormalisedKernel, kernel_of
 from dfeas.verify.certificate import Certificate, Check
 from dfeas.verify.core import check
 from tests.decimals import widest_margin
+from tests.records import replace
 from tests.verify.test_verify import marked
 
 POINTS = 5

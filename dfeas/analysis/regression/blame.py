@@ -7,10 +7,10 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from dfeas.analysis.regression.design import SHOWN, Design, Floats, Matrix, Places
@@ -30,8 +30,7 @@ Change: TypeAlias = Callable[[Callable[[Regression], Regression | None]], bool |
 """Whether estimates are finite after a change; None where nobody looks."""
 
 
-@dataclass(frozen=True)
-class Advice:
+class Advice(Struct, frozen=True):
     """One way out of a separation."""
 
     text: str
@@ -42,8 +41,7 @@ class Advice:
         return f"{self.text}{said[self.finite]}"
 
 
-@dataclass(frozen=True)
-class Direction:
+class Direction(Struct, frozen=True):
     """Coefficients along which the likelihood rises for ever."""
 
     values: Floats  # (blocks, m + 1) the largest is 1 or -1; the intercept comes last, 0 without one
@@ -75,8 +73,7 @@ def _blocks(values: NDArray[Any], design: Design, outcome: Response) -> NDArray[
     return np.hstack([blocks, np.zeros((outcome.blocks, 1), blocks.dtype)])
 
 
-@dataclass
-class Tally:
+class Tally(Struct):
     """What all rows of a table showed."""
 
     most: Any = 0.0  # (m,) largest magnitudes

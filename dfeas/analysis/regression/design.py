@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 from numbers import Real
@@ -18,6 +17,8 @@ from typing import Any, TypeAlias, cast
 import narwhals.stable.v2 as nw
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
+from msgspec import Struct, field
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from dfeas.data.frames import is_frame, number, open_frame, plain
@@ -49,8 +50,7 @@ Matrix = Any
 """(b, m) of float64: an array, or a CSR matrix."""
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(Struct, frozen=True):
     """One column of the design matrix."""
 
     name: Any
@@ -59,8 +59,7 @@ class Column:
     own: bool = True  # False: a threshold of the likelihood, which is no column of the table
 
 
-@dataclass(frozen=True)
-class Factor:
+class Factor(Struct, frozen=True):
     """Levels of a column that is no number."""
 
     levels: tuple[str, ...]  # in order
@@ -68,8 +67,7 @@ class Factor:
     ordered: bool = False
 
 
-@dataclass(frozen=True)
-class Design:
+class Design(Struct, frozen=True, dict=True):
     """Which columns there are; the intercept is none of them."""
 
     columns: tuple[Column, ...]
@@ -106,8 +104,7 @@ class Design:
         return replace(self, columns=tuple(self.columns[place] for place in kept)), kept
 
 
-@dataclass
-class Variable:
+class Variable(Struct):
     """What was seen of a column of a frame."""
 
     name: str

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from dfeas.analysis.regression.design import Design, Floats, Matrix
@@ -31,6 +32,7 @@ from dfeas.display import Grid, Part, Row
 from dfeas.exact.dyadic import Integers, common, find_orthogonal, integer_signs
 from dfeas.exact.integers import independent, orthogonal, unscale_vectors
 from dfeas.linalg.points import Indices
+from dfeas.linalg.routines import nnls
 from dfeas.run.exact.guesses import SURE, CentredPoints, equilibrate
 from dfeas.run.exact.partition import partition
 from dfeas.run.exact.search import settle_direction
@@ -46,8 +48,7 @@ UNIDENTIFIED, NOT_FINITE, UNDECIDED = "not identified", "not finite", "not decid
 INTERCEPT = "intercept"
 
 
-@dataclass(frozen=True)
-class CoefficientEstimate:
+class CoefficientEstimate(Struct, frozen=True):
     """What is proved of the estimate of one coefficient."""
 
     name: Any
@@ -63,8 +64,7 @@ class CoefficientEstimate:
         return "its sign is open" if self.estimate == NOT_FINITE else "along this direction; others may have another sign"
 
 
-@dataclass
-class RowSpan:
+class RowSpan(Struct):
     """Rows that span all that went by, and a basis (d, k) of what is orthogonal to all of these."""
 
     across: Integers
@@ -187,8 +187,7 @@ def show_estimates(found: Sequence[CoefficientEstimate], directed: bool) -> Iter
         yield Row(None, f"and {len(order) - lines} more coefficients, {ends}")
 
 
-@dataclass(frozen=True)
-class SignSearch:
+class SignSearch(Struct, frozen=True):
     """Whether some direction has another sign than the one that is shown, as integers decide."""
 
     rows: Floats  # (s, d) each once; none of a large table
@@ -217,7 +216,7 @@ class SignSearch:
         if found is not None and self._is_along(found, j, sign):
             return True
         try:
-            if few is not None and not self._is_beyond(self.rows[few], more):
+            if few is not None and (balances(self.rows[few], more[0]) or not self._is_beyond(self.rows[few], more)):
                 return False
             return self._is_beyond(self.rows, more)
         except Abandoned:
@@ -232,7 +231,7 @@ class SignSearch:
             wanted /= np.abs(wanted).max()
             wanted /= np.linalg.norm(wanted)
         try:
-            x: Floats = scipy.optimize.nnls(even.points.T, wanted)[0]
+            x = nnls(even.points.T, wanted)
         except (RuntimeError, ValueError):  # it does not end, or numbers are too large
             return None, None
         z = even.points.T @ x - wanted
@@ -254,3 +253,30 @@ class SignSearch:
     def _is_beyond(self, rows: Floats, more: Floats) -> bool:
         split = run_solver_here(partial(partition, common(np.vstack([rows, more]))[0]), self.stop)
         return bool(split.beyond[-1])
+
+
+def balances(rows: Floats, more: Floats) -> bool:
+    """Whether weights > 0 of rows (d, d) sum to the opposite of ``more`` (d,), proved in float64: an approximate inverse shows
+    that the system is regular, and how far its solution is from the one at hand at most (Rump 2010, Acta Numerica 19). Then no
+    direction has every row on its side and ``more`` beyond it.
+    """
+    d = len(more)
+    if rows.shape != (d, d) or d > 1000:
+        return False
+    with np.errstate(all="ignore"):
+        size = np.exp2(np.round(np.log2(np.abs(rows).max(axis=0))))  # powers of two, by which all is divided without rounding
+        B, wanted = (rows / size).T, -more / size
+        if not (np.array_equal(B.T * size, rows) and np.array_equal(wanted * size, -more)):
+            return False
+        try:
+            inverse = np.linalg.inv(B)
+        except np.linalg.LinAlgError:
+            return False
+        # of sums of d products, and of the few operations around them; and what underflow takes
+        u, tiny = 2.0**-53 * (d + 8), 2.0**-1000
+        gap = np.abs(np.eye(d) - inverse @ B) + u * (np.abs(inverse) @ np.abs(B) + 1) + tiny
+        rate = float(gap.sum(axis=1).max()) * (1 + u)
+        x = inverse @ wanted
+        rest = np.abs(B @ x - wanted) + u * (np.abs(B) @ np.abs(x) + np.abs(wanted)) + tiny
+        error = float((np.abs(inverse) @ rest).max()) * (1 + 4 * u) / (1 - rate)
+        return bool(rate < 0.5 and x.min() > 1.01 * error)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from msgspec import Struct, structs
 from numpy.typing import NDArray
 
 from dfeas.analysis.regression.blame import Advice, Change, Direction, Tally, find_advice, find_dependence, find_fits, levels_of
@@ -144,7 +145,7 @@ class Separated(Displayed):
 
     def to_frame(self) -> Any:
         """The estimates in a data frame of the library that X is of, else of pandas or polars. Raises UsageError for none."""
-        rows = [vars(each) | {"class": each.of, "coefficient": str(each.name)} for each in self.estimates]
+        rows = [structs.asdict(each) | {"class": each.of, "coefficient": str(each.name)} for each in self.estimates]
         classes = ["class"] if any(each.of for each in self.estimates) else []
         return make_frame(rows, [*classes, "coefficient", "estimate", "certain", "direction"], self.library)
 
@@ -229,7 +230,9 @@ class Separations(Displayed, dict[str, Separated]):
     def to_frame(self) -> Any:
         """All estimates in a data frame, whose first column is ``outcome``. Raises UsageError as that of one does."""
         found = [(name, each) for name, answer in self.items() for each in answer.estimates]
-        rows = [{"outcome": name, "class": each.of, **vars(each), "coefficient": str(each.name)} for name, each in found]
+        rows = [
+            {"outcome": name, "class": each.of, **structs.asdict(each), "coefficient": str(each.name)} for name, each in found
+        ]
         classes = ["class"] if any(each.of for _, each in found) else []
         library = next((answer.library for answer in self.values()), None)
         return make_frame(rows, ["outcome", *classes, "coefficient", "estimate", "certain", "direction"], library)
@@ -356,8 +359,7 @@ def _fewest(
     return direction
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class SignedTable:
+class SignedTable(Struct, frozen=True, eq=False):
     """Signed rows of a regression, and which of them its separation has beyond the hyperplane."""
 
     points: Floats  # (s, d)

@@ -6,12 +6,12 @@ import ast
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from dfeas.analysis.regression.design import (

@@ -18,7 +18,6 @@ which the likelihood never falls, so nothing. Likelihoods with thresholds are in
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -26,6 +25,8 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
+from msgspec import Struct, field, structs
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from dfeas.analysis.regression.design import Design, Floats, Labels, Matrix, Places, find_gaps
@@ -36,7 +37,7 @@ from dfeas.data.storage.numbers import array_of, exact
 from dfeas.data.writers.dataset import Progress
 from dfeas.errors import BadInputError, UsageError, none_of, spell
 from dfeas.run.resources import Limits, Resources
-from dfeas.settings import require_types
+from dfeas.settings import require_type
 
 MISSING = ("raise", "drop")
 OUTCOMES = ("binary", "multinomial", "poisson", "log-binomial", "ordinal", "adjacent", "conditional", "cox")
@@ -53,8 +54,7 @@ BOTH = 0
 """Code of a row that counts as +1 and as -1."""
 
 
-@dataclass(frozen=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """What is asked about a regression; see ``dfeas.check_separation``."""
 
     y: Any = None  # outcomes, or the name of their column; a formula says it
@@ -77,11 +77,11 @@ class Asked:
     progress: Progress | None = None  # where points are written to a scratch folder
 
     def __post_init__(self) -> None:
-        require_types(self, ("trust_formula",))
+        require_type("trust_formula", self.trust_formula, "bool")
         if isinstance(self.weights, str) and isinstance(self.y, str) and self.y == self.weights:
             raise UsageError(f"column {self.weights}: expected the outcome and the weights in columns of their own")
         if self.outcome in THRESHOLDS:  # which stand for the intercept: levels are coded beside a reference
-            object.__setattr__(self, "intercept", True)
+            structs.force_setattr(self, "intercept", True)
         if self.missing not in MISSING:
             raise UsageError(f"{spell('missing')} {none_of(self.missing, MISSING)}")
         if self.strata is not None and self.outcome not in IN_STRATA:
@@ -97,8 +97,7 @@ class Asked:
         return [each for each in (self.weights, self.strata, self.times) if isinstance(each, str)]
 
 
-@dataclass(frozen=True)
-class Response:
+class Response(Struct, frozen=True):
     """What is regressed, and how."""
 
     kind: str  # one of OUTCOMES
@@ -344,8 +343,7 @@ def _require_values(gap: NDArray[np.bool_], where: str, rows: Labels | None) -> 
         raise BadInputError(f"{where}: {text}; fill them, or drop these rows, by {spell('missing', 'drop')}")
 
 
-@dataclass(frozen=True)
-class Regression:
+class Regression(Struct, frozen=True):
     """A design with its rows and their outcomes."""
 
     design: Design

@@ -19,13 +19,13 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import replace
 from itertools import combinations, pairwise
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
+from msgspec.structs import replace
 
 from dfeas.analysis.regression.design import SPARSE_FROM, Column, Design, Floats, Labels, Places, inside, read_order
 from dfeas.analysis.regression.outcome import BOTH, IN_ORDER, Asked, Codes, Regression, Response, flat

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from dfeas.answers.files import CERTIFICATE, require_followed
 from dfeas.answers.words import EPS_INFEASIBLE

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from dfeas.answers.files import CERTIFICATE, classes_of, find_url, load_result, require_followed
 from dfeas.data.dataset import Dataset

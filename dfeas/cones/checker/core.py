@@ -11,11 +11,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+from msgspec import field
 from numpy.typing import NDArray
 
 from dfeas.cones.checker.interior import DEEP, WIDEST, InteriorTally, is_balanced, look_inside
@@ -49,7 +50,6 @@ class Critical:
         return replace(self, padding=self.padding + padding)
 
 
-@dataclass
 class ConeTally(BlockTally):
     """What some consecutive blocks showed of a certificate."""
 
@@ -345,7 +345,6 @@ def _conclude_weights(tally: ConeTally, data: Data) -> Check:
     return Check("eps-infeasible", "rigorous", -1.0, min(1.0, upper), data.n, 0, text, float(longest(rounding)) / weight)
 
 
-@dataclass
 class RowTally(BlockTally):
     """The rows of some cones, and x on them."""
 

@@ -11,8 +11,6 @@ powers of two, exactly. Features that no cone with a weight has are in no sum.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,7 +26,6 @@ DEEP = 1e-4
 """Share of the largest of the least eigenvalues of x that a cone has, about, whose x is changed."""
 
 
-@dataclass
 class InteriorTally(BlockTally):
     """What some consecutive blocks showed of the cones that x is well inside of."""
 

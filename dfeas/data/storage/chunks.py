@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
-import crc32c
 import numpy as np
+from fastcrc.crc32 import iscsi as crc32c
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from dfeas.data.storage.patience import once_more
@@ -68,7 +68,7 @@ def read_index(
         raise CorruptDataError(f"{where}: the shard has {whole} bytes, its index alone {form.bytes}; {again}")
     body = content[: form.bytes - CRC * form.sealed]
     if form.sealed:
-        expected, found = int.from_bytes(content[body.size :].tobytes(), "little"), crc32c.crc32c(body)
+        expected, found = int.from_bytes(content[body.size :].tobytes(), "little"), crc32c(body)
         if found != expected:
             text = f"the index of the shard is damaged (crc32c {found:08x}, expected {expected:08x})"
             raise CorruptDataError(f"{where}: {text}; {again}")
@@ -96,8 +96,7 @@ def read_index(
     return Index(offsets, mark)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class ChunkReader:
+class ChunkReader(Struct, frozen=True, eq=False):
     """Blocks of an array, each of one chunk or of some that follow each other."""
 
     name: str

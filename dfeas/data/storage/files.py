@@ -13,17 +13,17 @@ import fcntl
 import json
 import os
 import struct
-import tempfile
 import tokenize
 import uuid
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
+
+from msgspec import Struct
 
 from dfeas import __version__
 from dfeas.data.storage.patience import AWAY, once_more
@@ -111,6 +111,8 @@ def atomic_write(path: Place) -> Iterator[BinaryIO]:
     """A file to write; afterwards fsync, rename, fsync the folder: readers see the old file or the new one, never a part. An
     object is written to a temporary file first.
     """
+    import tempfile
+
     if not isinstance(path, Path):
         with tempfile.NamedTemporaryFile() as content:
             with Path(content.name).open("wb") as file:
@@ -208,8 +210,7 @@ MOST_BYTES = 256 << 20
 """Of a file: parsed it takes about ten times as much. A result with a million conflicts has 100 MB."""
 
 
-@dataclass(frozen=True)
-class Number:
+class Number(Struct, frozen=True):
     """A finite number in a range, or None where there may be none."""
 
     low: float = -(2.0**63)

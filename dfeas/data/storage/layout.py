@@ -25,6 +25,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from dfeas.data.storage import files
@@ -64,8 +65,7 @@ def kind_of(code: int) -> tuple[str, int]:
     return KINDS[kind], size
 
 
-@dataclass(frozen=True, slots=True)
-class ConeTable:
+class ConeTable(Struct, frozen=True):
     """How many cones of each kind and size a dataset has."""
 
     counts: tuple[tuple[str, int, int], ...]  # (kind, size, how many)

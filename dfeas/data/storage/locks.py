@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-import socket
 import sys
 import time
 import uuid
@@ -213,6 +212,8 @@ class ObjectLock:
         goes on where there is no ``marker``. Raises UsageError when there is something else, or another process writes there;
         ``look`` raises it for what must stay, and is asked while this process has the lock.
         """
+        import socket
+
         there, me = path / LOCK, f"{socket.gethostname()} {_machine()} {os.getpid()} {uuid.uuid4().hex}"
         try:
             version = _put(there, me)

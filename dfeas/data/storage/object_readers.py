@@ -14,8 +14,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, ClassVar, Generic, TypeVar
 
-import crc32c
 import numpy as np
+from fastcrc.crc32 import iscsi as crc32c
 from numpy.typing import NDArray
 
 from dfeas.data.storage.object_path import ObjectPath, get_part, pool
@@ -152,7 +152,7 @@ class KeptBlocks:
 
 
 def _trailer(content: NDArray[np.uint8]) -> bytes:
-    return int(crc32c.crc32c(content)).to_bytes(_TRAILER, "little")
+    return int(crc32c(content)).to_bytes(_TRAILER, "little")
 
 
 @dataclass(frozen=True)

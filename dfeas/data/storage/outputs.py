@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import secrets
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct
 
 from dfeas.data.storage.files import LOCK
 from dfeas.data.storage.locks import being_written, busy_error
@@ -18,8 +17,7 @@ from dfeas.data.storage.stored_array import MARKER, looks_like_dataset
 from dfeas.errors import UsageError, spell
 
 
-@dataclass(frozen=True)
-class OutputKind:
+class OutputKind(Struct, frozen=True):
     """What dfeas writes to a path."""
 
     owns: Callable[[Path], bool]  # whether something is one, and nothing else
@@ -76,6 +74,8 @@ def replace_output(path: Place | None, kind: OutputKind, force: bool) -> Iterato
     Raises UsageError for what is no output of the kind, is in an object store, or is being written, and without ``force`` for a
     finished output.
     """
+    import secrets
+
     if not isinstance(path, Path):
         if force and path is not None:
             text = f"{spell('force', True)} is for folders of this machine; choose another output or remove it"

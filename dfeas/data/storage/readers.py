@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from dfeas.data.storage.files import DAMAGE, refused_by_system
@@ -177,8 +177,7 @@ class Folder(Protocol):
         """Say that some bytes will soon be wanted, of ``size`` 0 all from the first on."""
 
 
-@dataclass(frozen=True)
-class Files:
+class Files(Struct, frozen=True):
     """Those of a folder of this machine."""
 
     folder: Path
@@ -228,8 +227,7 @@ def chunks_of(index: int, together: int, n: int, chunk_rows: int) -> range:
     return range(index * together, min((index + 1) * together, -(-n // chunk_rows)))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class SliceReader:
+class SliceReader(Struct, frozen=True, eq=False):
     """Anything that gives rows by ``array[start:stop]``: zarr, NumPy, HDF5, chunks of Dask."""
 
     name: str
@@ -266,8 +264,7 @@ class SliceReader:
         return None if self.files is None else hash(tuple(map(stamp_of, self.files(index))))
 
 
-@dataclass
-class Cost:
+class Cost(Struct):
     """What reading some blocks took."""
 
     points: int = 0

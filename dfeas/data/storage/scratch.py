@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from mmap import ACCESS_READ, MADV_DONTNEED, mmap
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-import crc32c
 import numpy as np
+from fastcrc.crc32 import iscsi as crc32c
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from dfeas.errors import CorruptDataError, spell
@@ -32,16 +31,14 @@ CHUNK = 16 << 20
 """Bytes that are read at a time."""
 
 
-@dataclass(frozen=True)
-class Seal:
+class Seal(Struct, frozen=True):
     """By which a vector is known again."""
 
     size: int  # bytes
     crc: int  # crc32c
 
 
-@dataclass(frozen=True)
-class Scratch:
+class Scratch(Struct, frozen=True):
     """A folder of n-vectors, of which processes may write ranges at once. Raises CorruptDataError when storage fails."""
 
     folder: Path
@@ -102,7 +99,7 @@ class Scratch:
             with path.open("rb") as file:
                 status = os.fstat(file.fileno())
                 while chunk := file.read(CHUNK):
-                    crc = crc32c.crc32c(chunk, crc)
+                    crc = crc32c(chunk, crc)
         except OSError as error:
             raise CorruptDataError(f"{path}: {error.strerror}") from None
         return Seal(status.st_size, crc)
@@ -182,6 +179,8 @@ def spool(parts: Iterable[Sequence[NDArray[Any]]], dtypes: Sequence[Any], folder
     """Vectors of which consecutive parts come, mapped from files in a folder that have no name: they are gone when nobody uses
     them. Raises CorruptDataError when storage fails.
     """
+    import tempfile
+
     try:
         with ExitStack() as stack:
             files = [stack.enter_context(tempfile.TemporaryFile(dir=folder)) for _ in dtypes]
@@ -199,8 +198,7 @@ def spool(parts: Iterable[Sequence[NDArray[Any]]], dtypes: Sequence[Any], folder
         ) from None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Picks:
+class Picks(Struct, frozen=True, eq=False):
     """Ascending numbers of picked points, as an array (s,) of them: a bit for each point, where a number would take 8 bytes."""
 
     bits: NDArray[np.uint8]  # of all points, eight in a byte

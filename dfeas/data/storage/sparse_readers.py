@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy  # loads its parts when they are used: every command would wait for them
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from dfeas.data.storage.chunks import ChunkReader
@@ -30,8 +29,7 @@ CHUNK_ENTRIES = 1 << 20
 """Entries of a chunk of ``data`` and of ``indices``."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Entries:
+class Entries(Struct, frozen=True, eq=False):
     """How much a sparse matrix stores."""
 
     offsets: NDArray[np.int64]  # (blocks + 1,) where the entries of each block begin
@@ -58,8 +56,7 @@ def pieces(chunk: int, first: int, stop: int) -> Iterator[tuple[int, int, int]]:
         first += count
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class EntryChunks:
+class EntryChunks(Struct, frozen=True, eq=False):
     """One array of entries in plain chunks, of which blocks have parts."""
 
     chunks: ChunkReader
@@ -95,8 +92,7 @@ class EntryChunks:
         return tuple(self.chunks.stamp(file * of_file, looks) for file, _, _ in pieces(of_file * self.chunk, first, stop))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class CsrChunks:
+class CsrChunks(Struct, frozen=True, eq=False):
     """Blocks of a sparse matrix in plain chunks."""
 
     where: str
@@ -153,8 +149,7 @@ class CsrChunks:
         return hash((self.data.stamps(*span, looks), self.indices.stamps(*span, looks), self.indptr.stamp(index, looks)))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class CsrRows:
+class CsrRows(Struct, frozen=True, eq=False):
     """Blocks of a sparse matrix in memory, with ascending indices in each row."""
 
     matrix: csr_array  # (n, m)
@@ -187,6 +182,8 @@ def has_sparse_chunks(X: Any) -> bool:
 
 def csr_chunks(X: Any, dtype: np.dtype[Any], where: str) -> tuple[Any, Any]:
     """A Dask array of CSR chunks (r, m), each looked at when it comes, and one (n,) of how many entries rows have."""
+    import scipy
+
     empty = scipy.sparse.csr_array((0, 0), dtype=dtype)
     for _ in range(2 if X.numblocks[1] > 1 else 1):  # before Dask puts them together, and after
         X = X.map_blocks(csr_rows, dtype, where, dtype=dtype, meta=empty).rechunk({1: -1})
@@ -197,6 +194,8 @@ def csr_rows(matrix: Any, dtype: np.dtype[Any] | None, where: str) -> Any:
     """A CSR matrix with ascending indices, each once, and entries of this type, if any, not copied where it is that.
     Raises BadInputError for what is none.
     """
+    import scipy
+
     found: Any = matrix.tocsr() if hasattr(matrix, "tocsr") else scipy.sparse.csr_array(exact(matrix, dtype, where))
     try:
         found.check_format(full_check=True)
@@ -239,6 +238,8 @@ def block_of(data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[np.int64
 @lru_cache(maxsize=64)
 def _empty(size: int, features: int) -> csr_array:
     """A matrix to copy, whose arrays are replaced: SciPy takes several times as long to make one."""
+    import scipy
+
     empty = scipy.sparse.csr_array((size, features))
     empty.indptr = empty.indptr[:0].copy()
     return empty

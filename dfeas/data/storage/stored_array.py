@@ -10,14 +10,14 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from math import isnan, prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import crc32c
 import numpy as np
+from fastcrc.crc32 import iscsi as crc32c
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from dfeas.data.storage.files import COUNT, LOCK, Number, conform, parse_json, put, read_whole
@@ -42,8 +42,7 @@ _ARRAY = {
 }
 
 
-@dataclass(frozen=True)
-class StoredArray:
+class StoredArray(Struct, frozen=True, dict=True):
     """How an array is stored. What was never written of its last chunk, or was not kept, is ``fill``."""
 
     shape: tuple[int, ...]
@@ -160,7 +159,7 @@ def put_list(folder: Place, values: NDArray[Any]) -> dict[str, Any]:
     array = StoredArray(values.shape, len(values), values.dtype)
     put_node(folder, array.metadata())
     entries = np.ascontiguousarray(values, values.dtype.newbyteorder("<")).tobytes()
-    put(folder / array.file(0), entries, crc32c.crc32c(entries).to_bytes(CRC, "little"))
+    put(folder / array.file(0), entries, crc32c(entries).to_bytes(CRC, "little"))
     return array.metadata()
 
 
@@ -168,7 +167,7 @@ def read_list(folder: Place, array: StoredArray) -> NDArray[Any]:
     """All entries of an array of one chunk. Raises OSError when it is not there, ValueError when it is damaged."""
     content = (folder / array.file(0)).read_bytes()
     entries, crc = content[:-CRC], content[-CRC:]
-    if len(entries) != array.shape[0] * array.row_bytes or crc32c.crc32c(entries) != int.from_bytes(crc, "little"):
+    if len(entries) != array.shape[0] * array.row_bytes or crc32c(entries) != int.from_bytes(crc, "little"):
         raise ValueError(f"{len(content)} bytes that are not those of its checksum")
     return np.frombuffer(entries, array.dtype).reshape(array.shape).copy()
 

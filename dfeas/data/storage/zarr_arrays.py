@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from itertools import product
 from math import prod
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-import crc32c
 import numpy as np
+from fastcrc.crc32 import iscsi as crc32c
 from numpy.typing import NDArray
 
 from dfeas.data.storage.chunks import ABSENT, ENTRY
@@ -84,7 +84,7 @@ class ChunkWriter:
             shape = self.array.rows - len(values), *values.shape[1:]
             rest = np.full(shape, self.array.fill, self.array.dtype)
             parts.append(rest.data)
-            crc = crc32c.crc32c(rest.reshape(-1).view(np.uint8), crc)
+            crc = crc32c(rest.reshape(-1).view(np.uint8), crc)
         self.put(index, *parts, crc.to_bytes(CRC, "little"))
 
     def put(self, index: int, *parts: Any) -> None:
@@ -116,7 +116,7 @@ class ChunkWriter:
 def seal_index(table: NDArray[np.uint64]) -> bytes:
     """An index (chunks, 2), and its crc32c."""
     body = np.ascontiguousarray(table, ENTRY).tobytes()
-    return body + int(crc32c.crc32c(body)).to_bytes(CRC, "little")
+    return body + int(crc32c(body)).to_bytes(CRC, "little")
 
 
 class _BegunFile:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from dfeas.data.dataset import refuse_unusable
 from dfeas.data.labels import stored_type
 from dfeas.data.storage.chunks import ChunkReader, open_folder
-from dfeas.data.storage.features import feature_name
 from dfeas.data.storage.files import FULL, NAMED, PLAIN, SPARSE_CONES, atomic_write
 from dfeas.data.storage.layout import ConeTable, Header, fingerprint
 from dfeas.data.storage.locks import FRESH_SECONDS, claim, discard, output_lock, release, require_held
@@ -30,19 +30,7 @@ from dfeas.data.writers.chunks import ChunkWriter, Ledger, chunks_of_sides
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.linalg.points import Floats, Points, norms
 from dfeas.passes.block import Block
-from dfeas.passes.survey import NORM_RANGE, Summary, Survey, checksum
-
-
-def refuse_unusable(summary: Summary, where: str, features: Sequence[str] = ()) -> None:
-    """Raise BadInputError for non-finite entries and for norms that cannot be squared; ``features`` have maybe names."""
-    if summary.nonfinite:
-        shown = ", ".join(f"point {p} feature {feature_name(features, f)}: {v}" for p, f, v in summary.first_nonfinite)
-        raise BadInputError(f"{where}: {summary.nonfinite} or more entries are not finite ({shown}); remove or correct them")
-    if summary.extreme:
-        shown = ", ".join(str(j) for j in summary.first_extreme)
-        least, most = NORM_RANGE
-        raise BadInputError(f"{where}: norms outside {least:g} .. {most:g} (point {shown}); scale the data by a power of two")
-
+from dfeas.passes.survey import Summary, Survey, checksum
 
 Progress = Callable[[int, int], None]  # (points done, points in all, as far as is known; the same at the end only)
 Labelled = tuple[Points, NDArray[Any]]

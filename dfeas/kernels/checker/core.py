@@ -17,12 +17,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from dfeas.errors import CheckFailedError
@@ -165,8 +166,7 @@ def prove_scores(
     return np.asarray(shown), (plain[rows], error[rows])
 
 
-@dataclass
-class SupportTally:
+class SupportTally(Struct):
     """Of some blocks, points and stored labels of a support."""
 
     checksums: bytes
@@ -179,8 +179,7 @@ class SupportTally:
         self.labels += other.labels
 
 
-@dataclass
-class ScoreTally:
+class ScoreTally(Struct):
     """What some blocks showed of each sum."""
 
     checksums: bytes

@@ -13,11 +13,12 @@ What is dense is of the size of d, or of the square of at most ``direct`` column
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from dfeas.linalg.blas import beat, cut_evenly, side_by_side
@@ -25,8 +26,7 @@ from dfeas.linalg.points import Floats, Indices, buffer, convert_entries, fresh,
 from dfeas.linalg.separation import AT
 
 
-@dataclass(frozen=True)
-class ColumnMatrix:
+class ColumnMatrix(Struct, frozen=True, dict=True):
     """c columns of dimension d, one a row."""
 
     points: Any  # (c, d), an array in C order
@@ -319,8 +319,7 @@ def _place(rows: Indices | range) -> Indices | slice:
     return slice(rows.start, rows.stop) if isinstance(rows, range) else rows
 
 
-@dataclass(frozen=True)
-class FewColumns(ColumnMatrix):
+class FewColumns(ColumnMatrix, frozen=True):
     """c columns of dimension d, one a row: ``points`` (c, d) are D a_j in float64, and ``scale`` is 1."""
 
     @classmethod

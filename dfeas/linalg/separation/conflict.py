@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import isqrt
 
 import numpy as np
-import scipy  # loads its parts when they are used: every command would wait for them
 
 from dfeas.linalg.basic import DEPENDENT, basic, independent, rank, solve_triangular
 from dfeas.linalg.blas import one_thread
@@ -142,6 +141,8 @@ def _irreducible(columns: Floats, x: Floats) -> tuple[Indices, Floats]:
 @one_thread(of_scipy=True)
 def _refine(columns: Floats, x: Floats) -> Floats | None:
     """x (s,) >= 0 with sum(x) = 1 and x'columns = 0 up to rounding, near an approximate one, or None."""
+    import scipy
+
     s, d = columns.shape
     system = np.vstack([columns.T, np.ones(s)])
     wanted = np.zeros(d + 1)

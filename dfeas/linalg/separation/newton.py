@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
-import scipy  # loads its parts when they are used: every command would wait for them
+from msgspec import Struct
 
 from dfeas.linalg.basic import LOADING, solve_triangular
 from dfeas.linalg.blas import beat, one_thread
@@ -25,8 +24,7 @@ from dfeas.linalg.separation import AT
 from dfeas.linalg.separation.columns import ColumnMatrix
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(Struct, frozen=True):
     """An iterate and its scores, which go together."""
 
     v: Floats  # (d,) in the matrix's own scale of features
@@ -209,6 +207,8 @@ def _positive_solve(system: Floats, wanted: Floats, resolved: bool) -> Floats:
     """Solve by Cholesky, overwriting the system; raises LinAlgError when it is not positive definite to rounding."""
     if resolved and len(system) <= LOADING:
         return np.asarray(np.linalg.solve(system, wanted), np.float64)
+    import scipy
+
     # the routine itself: for 20 features cho_factor and cho_solve take seven times as long around it
     with one_thread(of_scipy=True):
         _, solution, info = scipy.linalg.lapack.dposv(system.T, wanted, overwrite_a=True)

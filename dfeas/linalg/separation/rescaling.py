@@ -9,11 +9,9 @@ T T' = (I/C + B B')^-1 lengthens no direction more than sqrt(C), and leaves thos
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy  # loads its parts when they are used
 from numpy.typing import NDArray
 
 from dfeas.linalg.basic import solve_triangular
@@ -25,8 +23,7 @@ from dfeas.linalg.separation.columns import ColumnMatrix, FewColumns
 RESOLVED = 2e-14  # of the largest in R: below is rounding. Dummies of ten factors have 1e-15 where they are dependent
 
 
-@dataclass(frozen=True, kw_only=True)
-class RescaledColumns(FewColumns):
+class RescaledColumns(FewColumns, frozen=True, kw_only=True):
     """c columns b_j = T'D a_j / |T'D a_j|, one a row: ``points`` (c, r)."""
 
     inner: ColumnMatrix  # D a_j
@@ -60,6 +57,8 @@ class RescaledColumns(FewColumns):
         order: NDArray[Any] = np.arange(some.shape[1])
         size = np.abs(factor.diagonal())
         if len(factor) < len(order) or not size.min() > RESOLVED * size.max():
+            import scipy
+
             with one_thread(of_scipy=True):
                 pivoted, order = scipy.linalg.qr(factor, mode="r", pivoting=True, check_finite=False)
             factor = np.asarray(pivoted, np.float64)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from dfeas.linalg.basic import basic, independent
 from dfeas.linalg.blas import one_thread
@@ -19,8 +19,7 @@ from dfeas.linalg.separation.rounds import Round, lowest
 SEPARATED, CONFLICT, UNRESOLVED = "separated", "conflict", "unresolved"
 
 
-@dataclass(frozen=True, slots=True)
-class Solution:
+class Solution(Struct, frozen=True):
     """What is known of c columns of dimension d."""
 
     outcome: str  # "separated": y has them all | "conflict": |Ax| is rounding | "unresolved": neither could be told

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from dfeas.linalg import csr
@@ -18,8 +18,7 @@ from dfeas.linalg.separation import AT
 from dfeas.linalg.separation.columns import ColumnMatrix
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class SparseMatrix(ColumnMatrix):
+class SparseMatrix(ColumnMatrix, frozen=True, eq=False, dict=True):
     """c columns of dimension d, one a row of a CSR matrix."""
 
     points: csr_array  # (c, d)

@@ -49,8 +49,10 @@ separator of all may be near.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, S, Sparse
 
@@ -105,8 +107,7 @@ class WorkingSetThresholds(NamedTuple):
 AT = WorkingSetThresholds()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkingSetState:
+class WorkingSetState(Struct, frozen=True, kw_only=True):
     """W, and what passes with its y have told."""
 
     facts: Facts

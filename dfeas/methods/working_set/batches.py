@@ -22,12 +22,12 @@ it, takes more.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from math import ceil, isqrt, log
 
 import numpy as np
+from msgspec import Struct
 
 from dfeas.errors import enough
 from dfeas.linalg import separation
@@ -47,8 +47,7 @@ def at_once(facts: Facts) -> bool:
     return facts.n * column_bytes(facts) <= AT.small_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Schedule:
+class Schedule(Struct, frozen=True):
     """What W meets one after the other, before and on the first full pass."""
 
     sample: Partial

@@ -1,7 +1,7 @@
 """Values in a file, the same bits when they are read.
 
-Written are None, bools, numbers, text, tuples, lists, dicts with text keys, dataclasses that have a name here, NumPy arrays and
-scalars, and CSR matrices. Loading calls nothing but the constructors of these dataclasses, after a look
+Written are None, bools, numbers, text, tuples, lists, dicts with text keys, records that have a name here, NumPy arrays and
+scalars, and CSR matrices. Loading calls nothing but the constructors of these records, after a look
 at the values of their fields: sound bytes may hold text where a number belongs. Arrays keep their strides: BLAS sums
 a strided vector in another order, and a run that goes on must find the same bits. What was one array in several places is one
 array again.
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import json
 import math
 import os
@@ -21,8 +22,9 @@ from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from typing import Any, BinaryIO
 
-import crc32c
 import numpy as np
+from fastcrc.crc32 import iscsi as crc32c
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from dfeas import __version__
@@ -128,9 +130,9 @@ _ARRAYS_OF = {"Floats": "float64", "Indices": "int64"}
 """Our names of arrays -> the type of their entries."""
 _UNIONS: dict[str, tuple[Callable[[Any], bool], ...]] = {
     "Any": (lambda value: True,),
-    "Vector": (lambda value: _is_array(value, "float64"), is_dataclass),
+    "Vector": (lambda value: _is_array(value, "float64"), lambda value: _is_record(value)),
     "Tile": (lambda value: isinstance(value, np.ndarray), is_csr),
-    "BetweenReads": (is_dataclass,),
+    "BetweenReads": (lambda value: _is_record(value),),
 }
 """Our names of what may be several things -> what tells them."""
 
@@ -145,7 +147,15 @@ def require_fields(cls: type, values: Mapping[str, Any]) -> None:
 @lru_cache(maxsize=256)
 def _hints(cls: type) -> dict[str, ast.expr]:
     """Annotations of the fields as our sources have them. What libraries make of such a text changes with their versions."""
-    return {field.name: ast.parse(str(field.type), mode="eval").body for field in fields(cls)}
+    texts: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        texts |= inspect.get_annotations(base)
+    return {name: ast.parse(texts[name], mode="eval").body for name in _fields(cls)}
+
+
+def _fields(cls: type[Any]) -> tuple[str, ...]:
+    """Names of the fields of a record."""
+    return cls.__struct_fields__ if issubclass(cls, Struct) else tuple(each.name for each in fields(cls))
 
 
 def is_of_hint(value: Any, hint: ast.expr) -> bool:
@@ -179,6 +189,10 @@ def _is_one(value: Any, name: str) -> bool:
     return name in (cls.__name__ for cls in type(value).__mro__)
 
 
+def _is_record(value: Any) -> bool:
+    return isinstance(value, Struct) or is_dataclass(value)
+
+
 def _is_array(value: Any, kind: str) -> bool:
     return isinstance(value, np.ndarray) and value.dtype.name == kind
 
@@ -198,7 +212,7 @@ def dump(value: Any, file: BinaryIO) -> None:
     crc, line = 0, np.frombuffer(f"{tree}\n".encode(), np.uint8)
     for part in (line, *(np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in arrays.held)):
         file.write(part.data)
-        crc = crc32c.crc32c(part, crc)
+        crc = crc32c(part, crc)
     file.write(crc.to_bytes(CRC, "little"))
 
 
@@ -210,7 +224,7 @@ def load(file: BinaryIO, where: str) -> Any:
         tree = json.loads(line)
         version = str(tree["version"])
         files.require_readable(where, tree.get(files.KEY, 0), files.CHECKPOINT)
-        arrays = _read_arrays(file, tree["arrays"], crc32c.crc32c(line))
+        arrays = _read_arrays(file, tree["arrays"], crc32c(line))
         return _decode(tree["value"], arrays)
     except DfeasError:
         raise
@@ -253,7 +267,7 @@ def _encode(value: Any, arrays: _Arrays) -> Any:
     if isinstance(value, dict):
         return {"dict": {_require_text(key): _encode(entry, arrays) for key, entry in value.items()}}
     name = name_of(type(value))
-    return {"object": [name, {field.name: _encode(getattr(value, field.name), arrays) for field in fields(value)}]}
+    return {"object": [name, {field: _encode(getattr(value, field), arrays) for field in _fields(type(value))}]}
 
 
 def _require_text(key: Any) -> str:
@@ -278,7 +292,7 @@ def _read_arrays(file: BinaryIO, table: list[list[Any]], crc: int) -> list[NDArr
         for place in range(0, target.size, CHUNK):
             content = file.read(min(CHUNK, target.size - place))
             target[place : place + CHUNK] = np.frombuffer(content, np.uint8)
-            crc = crc32c.crc32c(content, crc)
+            crc = crc32c(content, crc)
     expected = int.from_bytes(file.read(CRC), "little")
     if crc != expected:
         raise ValueError(f"crc32c {crc:08x}, expected {expected:08x}")

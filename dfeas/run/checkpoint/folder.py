@@ -13,10 +13,11 @@ import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from dfeas.answers.files import CHECKPOINT, RACE, RESULT, SUSPECTS, versions
 from dfeas.answers.trace import Sink, TraceFile
@@ -27,7 +28,6 @@ from dfeas.data.storage.patience import wait_by
 from dfeas.data.storage.places import Place, names_in, place, remove
 from dfeas.data.storage.scratch import Scratch, Seal
 from dfeas.errors import AwayError, BadInputError, CorruptDataError, DfeasError, NewerFormatError, UsageError
-from dfeas.run.checkpoint.codec import dump, load
 from dfeas.run.driver import RunState
 from dfeas.run.session import Session, Surveyed
 from dfeas.run.spec import RunSpec
@@ -38,16 +38,14 @@ SUFFIX = ".state"
 logger = logging.getLogger("dfeas")
 
 
-@dataclass(frozen=True)
-class Sealed:
+class Sealed(Struct, frozen=True):
     """What the file of a checkpoint holds."""
 
     value: Any
     vectors: dict[str, Seal]  # those that it needs
 
 
-@dataclass(eq=False, repr=False)
-class Checkpoints:
+class Checkpoints(Struct, eq=False):
     """Saves and loads; one writer at a time."""
 
     folder: Place
@@ -72,6 +70,8 @@ class Checkpoints:
 
     def save(self, value: Any, scratch: Scratch) -> None:
         """One more, with all vectors on scratch storage; older ones than the last two go."""
+        from dfeas.run.checkpoint.codec import dump
+
         numbers = self.numbers
         if not numbers and isinstance(self.folder, Path):
             self.folder.mkdir(exist_ok=True)
@@ -97,6 +97,8 @@ class Checkpoints:
 
         Raises BadInputError when there is none, CorruptDataError when none can be read, NewerFormatError for a newer one.
         """
+        from dfeas.run.checkpoint.codec import load
+
         numbers = self.numbers
         if not numbers:
             raise BadInputError(f"{self.folder.parent}: no checkpoint, nothing to resume")
@@ -191,8 +193,7 @@ Sinks = Mapping[str, Sequence[Sink]]
 """Of each method, or class."""
 
 
-@dataclass(frozen=True)
-class Checkpoint:
+class Checkpoint(Struct, frozen=True):
     """A run that can go on."""
 
     job: RunSpec
@@ -209,8 +210,7 @@ class Checkpoint:
         return sum(task.passes for each, task in zip(self.job.names, tasks, strict=False) if each == name)
 
 
-@dataclass(eq=False, repr=False)
-class Checkpointer:
+class Checkpointer(Struct, eq=False):
     """Writes checkpoints of a run now and then."""
 
     checkpoints: Checkpoints | None  # None: nowhere

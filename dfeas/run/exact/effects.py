@@ -8,11 +8,11 @@ that conflict makes both exact: weights of a basis follow from the others, and e
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
+from msgspec.structs import replace
 
 from dfeas.exact.arithmetic import Floats
 from dfeas.exact.dyadic import Integers, integer_signs

@@ -6,15 +6,16 @@ They are asked of points whose features and lengths were brought to about one by
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from dfeas.exact.dyadic import Integers, Matrix
 from dfeas.linalg.points import Floats
+from dfeas.linalg.routines import nnls, pivots
 
 NONE = -(10**6)
 """Stands for the exponent of zero."""
@@ -26,8 +27,7 @@ ZERO = 1e-13
 """A nearest point within it of zero is zero up to rounding."""
 
 
-@dataclass(frozen=True)
-class EvenPoints:
+class EvenPoints(Struct, frozen=True):
     """Points (s, d) that are integers, as floats of about one."""
 
     points: Floats  # (s, d) the integers times 2**-(row + feature)
@@ -83,7 +83,7 @@ def heavy(points: Matrix) -> tuple[Floats, Floats] | None:
     """
     s = points.shape[0]
     matrix: Any = _matrix(points.T)
-    both: Any = (scipy.sparse.hstack if scipy.sparse.issparse(matrix) else np.hstack)([matrix, matrix])
+    both: Any = np.hstack([matrix, matrix]) if isinstance(matrix, np.ndarray) else scipy.sparse.hstack([matrix, matrix])
     bounds = [(0.0, 1.0)] * s + [(0.0, np.inf)] * s
     cost = np.concatenate([-np.ones(s), np.zeros(s)])
     optimum = scipy.optimize.linprog(cost, A_eq=both, b_eq=np.zeros(points.shape[1]), bounds=bounds, method="highs-ds")
@@ -105,8 +105,7 @@ def widest(points: Floats) -> Floats | None:
     return np.asarray(optimum.x[:d])
 
 
-@dataclass(frozen=True)
-class CentredPoints:
+class CentredPoints(Struct, frozen=True):
     """Points (s, d) of length one, whose features were centred, where there is an intercept, and scaled."""
 
     points: Floats
@@ -138,8 +137,7 @@ def equilibrate(points: Floats, *, centred: bool = True) -> CentredPoints | None
     return CentredPoints(even / length[:, None], scale, shift, place)
 
 
-@dataclass(frozen=True)
-class Reduction:
+class Reduction(Struct, frozen=True):
     """Facial reduction in float64 of points (s, d): few that decide, and a direction that has all beyond where none conflict.
     Features are centred and scaled, and lengths made one: the point of the hull that is nearest to zero is such a direction, or
     zero, a conflict; then the same is asked of what is left of the others across all that conflicts.
@@ -181,7 +179,7 @@ def nearest(points: Floats) -> Floats | None:
     right = np.zeros(points.shape[1] + 1)
     right[-1] = 1.0
     try:
-        x: Floats = scipy.optimize.nnls(np.vstack([points.T, np.ones(len(points))]), right)[0]
+        x = nnls(np.vstack([points.T, np.ones(len(points))]), right)
     except RuntimeError:
         return None
     return np.where(x > APART * x.max(initial=0.0), x, 0.0)
@@ -281,7 +279,7 @@ def order(points: Floats, weight: Floats) -> NDArray[np.int64]:
     """Points (s, d) in an order whose first ones are far from dependent on each other, and of great weight (s,)."""
     length = np.linalg.norm(points, axis=1)
     scaled = points * (weight / np.where(length > 0, length, 1))[:, None]
-    first = np.asarray(scipy.linalg.qr(scaled.T, mode="r", pivoting=True, check_finite=False)[1], np.int64)[: points.shape[1]]
+    first = pivots(scaled.T)[: points.shape[1]]
     others = np.setdiff1d(np.argsort(-weight, kind="stable"), first, assume_unique=True)
     return np.concatenate([first, others])
 
@@ -333,5 +331,5 @@ def _drop_unknown(exponent: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _matrix(points: Matrix) -> Matrix:
     # HiGHS is given a sparse matrix where fewer entries are not zero
-    sparse = scipy.sparse.issparse(points) or np.count_nonzero(points) < 0.3 * points.size
+    sparse = not isinstance(points, np.ndarray) or np.count_nonzero(points) < 0.3 * points.size
     return scipy.sparse.csc_array(points) if sparse else points

@@ -9,11 +9,11 @@ Correia, Guimaraes and Zylkin (2019) drop these before a regression with fixed e
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from dfeas.exact.arithmetic import Floats
@@ -32,8 +32,7 @@ def even_places(n: int, count: int) -> Indices:
     return np.unique(np.linspace(0, n - 1, min(n, count)).astype(np.int64))
 
 
-@dataclass(frozen=True)
-class Levels:
+class Levels(Struct, frozen=True):
     """Signed points (n, d) without their levels, ordered by level and side: a *side* holds points of one level and one v."""
 
     rest: Any  # (n + 1, k) CSR; the last row is zero, and the other side of each point without a level
@@ -120,8 +119,7 @@ class Levels:
         return max(0, int(self.least.max(initial=0)))
 
 
-@dataclass(frozen=True)
-class Gaps:
+class Gaps(Struct, frozen=True):
     """The least of all pairs of each level: b'(z_j + z_k)."""
 
     sign: NDArray[np.int8]  # (j,)

@@ -16,11 +16,11 @@ answer depends on a tolerance. Who hears its beats may end it there.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import count, takewhile
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from dfeas.exact.dyadic import Integers
@@ -37,8 +37,7 @@ AT_ONCE = 1 << 20
 """Products of integers between two beats, about; a system of d equations is solved for 1024 / d right sides."""
 
 
-@dataclass(frozen=True)
-class FacePartition:
+class FacePartition(Struct, frozen=True):
     """Exact for the points that were given."""
 
     y: Integers | None  # (d,) positive on the points beyond, zero on the others; None when none is beyond

@@ -10,9 +10,10 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import IO, Any, ClassVar, NamedTuple, cast
+
+from msgspec import Struct
 
 from dfeas.errors import visible
 
@@ -47,18 +48,17 @@ class Line(NamedTuple):
         return row
 
 
-@dataclass(eq=False, repr=False)
-class Screen:
+class Screen(Struct, eq=False):
     """Where lines are shown. A stream may be lost: a terminal that nobody reads any more does not end a run."""
 
     LIVE_SECONDS: ClassVar[float] = 0.1  # between two looks of a terminal
 
     stream: IO[str]
-    every: float = field(default=5.0, kw_only=True)  # seconds between two in a log
-    clock: Callable[[], float] = field(default=time.monotonic, kw_only=True)
-    _lost: bool = field(default=False, init=False)
-    _shown: float = field(default=-math.inf, init=False)  # when
-    _live: Any = field(default=None, init=False)  # of rich, while something is shown
+    every: float = 5.0  # seconds between two in a log
+    clock: Callable[[], float] = time.monotonic
+    _lost: bool = False
+    _shown: float = -math.inf  # when
+    _live: Any = None  # of rich, while something is shown
 
     @property
     def live(self) -> bool:

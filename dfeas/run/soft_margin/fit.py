@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, structs
 
 from dfeas.answers.files import versions
 from dfeas.answers.result import Side
@@ -35,8 +36,7 @@ from dfeas.run.task import Task
 from dfeas.run.termination import Decision, limit_reached
 
 
-@dataclass(frozen=True, slots=True)
-class SoftMarginRecord:
+class SoftMarginRecord(Struct, frozen=True):
     """What is known after a read; of several problems, of the one with the widest gap."""
 
     method: str
@@ -66,7 +66,7 @@ class SoftMarginRecord:
 
     def to_json(self) -> dict[str, Any]:
         """All fields; what is not known yet is null."""
-        return {name: None if value == math.inf else value for name, value in asdict(self).items()}
+        return {name: None if value == math.inf else value for name, value in structs.asdict(self).items()}
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,7 @@ class SoftMarginOutcome:
     ended: float | None  # seconds since the start
 
 
-@dataclass(frozen=True)
-class SoftMarginState:
+class SoftMarginState(Struct, frozen=True):
     """Between two reads: what is needed to go on."""
 
     state: Any
@@ -214,7 +213,7 @@ class SoftMarginTarget:
         if outcome.stopped not in (Stop.INTERRUPTED, Stop.TIME_LIMIT) and outcome.reads:
             outcome = look_again(session, self.options, outcome, self._method(surveyed, place).counted, surveyed.radius, code)
         if job.classes:
-            session = replace(session, dataset=session.dataset.against_rest(name))
+            session = structs.replace(session, dataset=session.dataset.against_rest(name))
         result = result_of(session, job, outcome, surveyed.reads + outcome.reads)
         positive = session.dataset.count(code) if code is not None else surveyed.positive
         sides = {label: Side(*side) for label, side in session.dataset.sides(positive).items()}
@@ -266,11 +265,11 @@ def look_again(
         best = replace(best, Y=Y_best, objective=objective, lower=np.minimum(best.lower, objective))
     widest, stopped, record = int(np.argmax(best.gap)), outcome.stopped, outcome.record
     ends = float(best.objective[widest]), float(best.lower[widest]), float(best.gap[widest])
-    record = replace(record, objective=ends[0], lower=ends[1], gap=ends[2])
+    record = structs.replace(record, objective=ends[0], lower=ends[1], gap=ends[2])
     if stopped == Stop.STALLED and ends[2] <= options.gap:
         stopped = Stop.VERDICT
     elif stopped == Stop.VERDICT and ends[2] > options.gap:
-        stopped, record = Stop.STALLED, replace(record, stalled=f"float64 tells the minimum no better, as {STEEP}")
+        stopped, record = Stop.STALLED, structs.replace(record, stalled=f"float64 tells the minimum no better, as {STEEP}")
     progress = replace(outcome.progress, best=best)
     return replace(outcome, progress=progress, stopped=stopped, record=record, reads=outcome.reads + 1)
 

@@ -4,7 +4,7 @@ import ast
 import io
 import json
 import random
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import crc32c
@@ -16,7 +16,8 @@ from hypothesis.extra import numpy as arrays
 
 from dfeas.errors import CorruptDataError
 from dfeas.methods.protocol import Bracket
-from dfeas.run.checkpoint.codec import _ARRAYS_OF, _SCALARS, _UNIONS, PLACES, class_of, dump, load, require_fields
+from dfeas.run.checkpoint.codec import _ARRAYS_OF, _SCALARS, _UNIONS, PLACES, _hints, class_of, dump, load, require_fields
+from tests.records import is_record, names_of
 
 
 def copied(value: Any) -> Any:
@@ -39,8 +40,8 @@ def same(a: Any, b: Any) -> bool:
         return len(a) == len(b) and all(map(same, a, b))
     if isinstance(a, dict):
         return list(a) == list(b) and all(same(a[k], b[k]) for k in a)
-    if is_dataclass(a):
-        return all(same(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))
+    if is_record(a):
+        return all(same(getattr(a, name), getattr(b, name)) for name in names_of(a))
     return repr(a) == repr(b)
 
 
@@ -134,12 +135,11 @@ def test_each_field_says_what_it_holds_in_words_that_the_codec_knows(name: str) 
         "tuple",
         "np",
     }
-    for field in fields(cls):
-        hint = ast.parse(field.type, mode="eval").body
+    for field, hint in _hints(cls).items():
         assert {node.id for node in ast.walk(hint) if isinstance(node, ast.Name)} <= known
-        if field.type != "Any":
-            with pytest.raises(TypeError, match=f"{field.name} of {cls.__name__} is "):
-                require_fields(cls, {field.name: {"some": object()}})
+        if ast.unparse(hint) != "Any":
+            with pytest.raises(TypeError, match=f"{field} of {cls.__name__} is "):
+                require_fields(cls, {field: {"some": object()}})
 
 
 def test_damage_is_noticed() -> None:

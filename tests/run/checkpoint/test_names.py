@@ -4,7 +4,6 @@ import importlib
 import io
 import pkgutil
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -19,6 +18,7 @@ from dfeas.run.checkpoint.folder import Checkpoint, Sealed
 from dfeas.run.soft_margin.fit import SoftMarginState
 from dfeas.run.task import TaskState
 from dfeas.verify.tallies import BlockTally
+from tests.records import is_record, names_of
 
 OF_ANY_CLASS = {
     "Sealed.value",  # a checkpoint
@@ -64,7 +64,7 @@ def parts(hint: Any) -> Iterator[Any]:
 
 
 def closure(roots: set[type]) -> tuple[set[type], set[str]]:
-    """Dataclasses that these hold, all the way down, and fields that may hold anything."""
+    """Records that these hold, all the way down, and fields that may hold anything."""
     classes, unread, loose = set[type](), list(roots), set[str]()
     while unread:
         cls = unread.pop()
@@ -72,11 +72,11 @@ def closure(roots: set[type]) -> tuple[set[type], set[str]]:
             continue
         classes.add(cls)
         hints = get_type_hints(cls, localns={"csr_array": NDArray, "Array": NDArray})
-        for field in fields(cls):
-            for part in parts(hints[field.name]):
+        for name in names_of(cls):
+            for part in parts(hints[name]):
                 if part is Any or isinstance(part, TypeVar) or getattr(part, "_is_protocol", False):
-                    loose.add(f"{cls.__name__}.{field.name}")
-                elif is_dataclass(part) and isinstance(part, type):
+                    loose.add(f"{cls.__name__}.{name}")
+                elif is_record(part) and isinstance(part, type):
                     unread.append(part)
     return classes, loose
 
@@ -87,11 +87,11 @@ def test_whatever_stands_in_a_checkpoint_has_a_name() -> None:
     assert {name_of(cls) for cls in classes} == set(PLACES)
 
 
-def test_each_name_is_that_of_one_dataclass() -> None:
+def test_each_name_is_that_of_one_record() -> None:
     assert len(set(PLACES.values())) == len(PLACES)
     for name, place in PLACES.items():
         cls = class_of(name)
-        assert is_dataclass(cls)
+        assert is_record(cls)
         assert place == f"{cls.__module__}:{cls.__qualname__}"
 
 
