@@ -48,6 +48,7 @@ DASK_ONLY_IN = {
     "engine/crew.py",
     "engine/protocol.py",
     "engine/task_pool.py",
+    "engine/turnover.py",
     "engine/watch.py",
     "engine/worker.py",
     "run/progress/cluster_log.py",

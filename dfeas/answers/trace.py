@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from dfeas.data.frames import make_frame
@@ -28,13 +30,42 @@ class Sink:
         """Take what is known after each pass."""
 
     def note(self, event: str, text: str, **values: Any) -> None:
-        """Between passes: start, recovery, check, verdict."""
+        """Between passes: start, recovery, check, verdict; at any time a warning."""
 
     def show_solver(self, text: str, seconds: float) -> None:
         """Be told, several times a second, how far a solver in memory is, which began some seconds ago."""
 
     def close(self) -> None:
         """Be told that no further event will come."""
+
+
+@contextmanager
+def note_warnings(sinks: Sequence[Sink], show: Callable[[str], object] | None = None) -> Iterator[None]:
+    """Tell sinks what this thread logs as a warning meanwhile, of workers or of storage. Where nobody has set up logging,
+    ``show`` has the text in place of stderr.
+    """
+    thread, telling = get_ident(), False
+
+    def tell(record: logging.LogRecord) -> bool:
+        nonlocal telling
+        if telling or record.levelno < logging.WARNING or record.thread != thread:
+            return True
+        telling, text = True, record.getMessage()
+        try:
+            for sink in sinks:
+                sink.note("warning", text)
+        finally:
+            telling = False
+        if show is None or logger.hasHandlers():
+            return True
+        show(text)
+        return False
+
+    logger.addFilter(tell)
+    try:
+        yield
+    finally:
+        logger.removeFilter(tell)
 
 
 class TraceFile(Sink):
@@ -244,6 +275,10 @@ class ProgressRecord(Protocol):
     @property
     def cached_bytes(self) -> int:
         """Of this pass, from memory."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was warned of since the pass before, such as a worker that was lost; a trace has it as events of their own."""
 
     @property
     def ends(self) -> str:

@@ -14,7 +14,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dfeas.answers.files import NEAREST, TRACE, folder_of
-from dfeas.answers.trace import Sink, Trace, TraceFile, logger
+from dfeas.answers.trace import Sink, Trace, TraceFile, logger, note_warnings
 from dfeas.answers.words import RESUMABLE, Stop
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.files import atomic_write
@@ -247,7 +247,8 @@ def open_sinks(
         stack.callback(shown.close)
         for engine in (session.engine, session.checking.engine):
             engine.watch(shown.observe)
-    logs = (Log(), *filter(None, [session.log]), *how.more)
+    told = [*filter(None, [session.log]), *how.more]
+    logs = (Log(), *told)
     sinks: dict[str, list[Sink]] = {}
     for name, folder in folders.items():
         row: Sink | None = shown if board is None else board.row(name)
@@ -257,6 +258,8 @@ def open_sinks(
             trace = TraceFile(folder / TRACE, None if earlier is None else earlier.traces.get(name, 0))
             stack.callback(trace.close)
             sinks[name].insert(0, trace)
+            told.insert(0, trace)
+    stack.enter_context(note_warnings(told, None if shown is None else shown.screen.say))
     return sinks, board
 
 

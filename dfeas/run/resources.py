@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -154,9 +154,16 @@ class Callback(Sink):
     def __init__(self, function: Callable[[ProgressRecord], object]) -> None:
         self.function = function
         self.ends = False
+        self._warnings: tuple[str, ...] = ()
+
+    def note(self, event: str, text: str, **values: Any) -> None:
+        if event == "warning":
+            self._warnings += (text,)
 
     def record(self, record: ProgressRecord) -> None:
+        warnings, self._warnings = self._warnings, ()
+        known: Any = record
         try:
-            self.ends = self.function(record) is True or self.ends
+            self.ends = self.function(replace(known, warnings=warnings) if warnings else record) is True or self.ends
         except StopIteration:
             self.ends = True
