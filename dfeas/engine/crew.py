@@ -100,7 +100,7 @@ class Crew:
         self._options = asked_of_tasks() | ({} if _span.get() is None else {"span": _span.get()})
         chosen = self._options.pop("workers", None)
         self._chosen = {chosen} if isinstance(chosen, str) else None if chosen is None else set(map(str, chosen))
-        self._same_bits = bool(read_setting("same_bits", False))
+        self._same_bits = bool(read_setting("same_bits"))
         self.workers: dict[str, int] = {}  # threads of each
         self.left_out: dict[str, tuple[str, str]] = {}  # host and reason
         self._met: dict[str, Answer] = {}  # of all that have been in it

@@ -23,9 +23,6 @@ from dfeas.settings import parse_bytes, read_setting, require_types
 if TYPE_CHECKING:
     from dfeas.engine.protocol import Workers
 
-EVERY = 30.0
-"""Seconds between checkpoints."""
-
 
 def never() -> bool:
     """Says that nobody asks to stop."""
@@ -62,6 +59,11 @@ class Limits:
         if self.time_limit is not None and not self.time_limit > 0:
             raise UsageError(f"{spell('time_limit', self.time_limit)}: expected a positive number of seconds")
 
+    @classmethod
+    def begun(cls, max_passes: int | None, time_limit: float | None) -> Limits:
+        """Those of something new: the setting where no limit of time is given."""
+        return cls(max_passes=max_passes, time_limit=read_setting("time_limit") if time_limit is None else time_limit)
+
     @property
     def ends(self) -> float:
         """In monotonic seconds."""
@@ -83,9 +85,9 @@ class Resources:
 
     memory: str | int | None = None  # the setting, where it is None
     client: Workers | None = None
-    cache_dir: str | None = field(default_factory=partial(read_setting, "cache_dir", None))
-    scratch: str | None = field(default_factory=partial(read_setting, "scratch", None))
-    checkpoint_every: float = field(default_factory=partial(read_setting, "checkpoint_every", EVERY))
+    cache_dir: str | None = field(default_factory=partial(read_setting, "cache_dir"))
+    scratch: str | None = field(default_factory=partial(read_setting, "scratch"))
+    checkpoint_every: float = field(default_factory=partial(read_setting, "checkpoint_every"))
 
     def __post_init__(self) -> None:
         require_types(self)
@@ -111,7 +113,7 @@ class Output:
     @property
     def shows_progress(self) -> bool:
         """What was asked for, or the setting."""
-        return bool(read_setting("progress", False)) if self.progress is None else self.progress
+        return bool(read_setting("progress")) if self.progress is None else self.progress
 
 
 def choose_client(given: Any, X: Any) -> Any:
