@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -240,6 +240,25 @@ def last_pass(path: Place) -> dict[str, Any]:
                 raise CorruptDataError(f"{path}: its last pass is damaged: {error}") from None
             return last
     return {}
+
+
+def read_beginning(path: Place) -> dict[str, Any]:
+    """What the first events of a trace say: the ``data`` of a run, its ``method``, the ``memory_bytes`` that it may take and
+    when it ``began``, as far as they are there.
+    """
+    try:
+        first, _ = read_ends(path, 1 << 16)
+    except FileNotFoundError:
+        return {}
+    said: dict[str, Any] = {}
+    for line in first.split(b"\n"):
+        with suppress(ValueError):
+            event = parse_json(line, {"event": str})
+            if event["event"] == "pass":
+                break
+            said |= event
+    kinds = {"data": str, "method": str, "memory_bytes": int, "began": str}
+    return {name: said[name] for name, kind in kinds.items() if isinstance(said.get(name), kind)}
 
 
 def _format(first: bytes) -> Any:

@@ -273,7 +273,7 @@ def report_start(sinks: Mapping[str, Sequence[Sink]], dataset: Dataset, job: Run
         method, why = job.method_of(name)
         why = f"{name} against the rest: {why}" if job.classes else why
         for sink in own:
-            sink.note("start", f"{what}, {method}", n=dataset.n, m=dataset.m, method=method)
+            sink.note("start", f"{what}, {method}", n=dataset.n, m=dataset.m, method=method, data=str(dataset.where))
             sink.note("method", f"{method}: {why}", method=method, why=why)
             if earlier is not None:
                 done = earlier.passes(name)
