@@ -753,7 +753,8 @@ def resume(
     feasible
     """
     path, given = place(run), Problem.of(X, y, mask=mask, kernel=kernel)
-    with run_terms(max_passes, time_limit, None, choose_client(client, X), None, callback) as (limits, resources, output):
+    terms_of = run_terms(max_passes, time_limit, None, choose_client(client, X), None, callback, again=True)
+    with terms_of as (limits, resources, output):
         output = replace(output, out=run)
         answer, job, problem, limits, resources = go_on(path, given, limits, resources, output)
         if job.then in (HARD_MARGIN, WIDEST):

@@ -10,7 +10,7 @@ import math
 import os
 import resource
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import cache
@@ -25,14 +25,28 @@ def processors() -> int:
     return math.ceil(min(len(os.sched_getaffinity(0)), read_limits()[0]))
 
 
+_set: list[Callable[[], int | None]] = []
+"""Says how many threads may work here, if that is set."""
+
+
+def limit_threads(ask: Callable[[], int | None]) -> None:
+    """Let somebody say how many threads may work here: the settings do, which stand on this room."""
+    _set[:] = [ask]
+
+
+def most_threads() -> int:
+    """Threads that may work here: as many as processors, or fewer where that is set."""
+    return min([processors(), *filter(None, (ask() for ask in _set))])
+
+
 def threads_here() -> int:
-    """Threads that may work here: as many as processors; of a task of Dask, which a worker runs on each of its threads, one."""
+    """The same; of a task of Dask, which a worker runs on each of its threads, one."""
     distributed = sys.modules.get("distributed")
     with suppress(ValueError, AttributeError):  # no task; half imported
         if distributed is not None and not is_apart.get():
             distributed.get_worker()
             return 1
-    return processors()
+    return most_threads()
 
 
 @cache

@@ -33,7 +33,7 @@ reports: answers data display engine errors figures linalg methods passes proble
 analysis: answers data display engine errors exact geometry linalg machine methods passes problem run settings verify
 api: analysis answers data engine errors figures problem reports run settings verify
 estimators: analysis answers api data engine errors geometry leaves linalg methods problem run settings
-cli: analysis answers api data display engine errors geometry leaves linalg methods problem reports run settings verify
+cli: analysis answers api data display engine errors geometry leaves linalg machine methods problem reports run settings verify
 __main__: cli engine machine
 """
 """A room, and the rooms that it may import."""
@@ -48,6 +48,7 @@ DASK_ONLY_IN = {
     "engine/crew.py",
     "engine/protocol.py",
     "engine/task_pool.py",
+    "engine/turnover.py",
     "engine/watch.py",
     "engine/worker.py",
     "run/progress/cluster_log.py",

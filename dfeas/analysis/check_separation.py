@@ -155,7 +155,7 @@ def check_separation(
     >>> print(found.advice[0])
     merge level c of ward (2 of 2 rows are 1) with a (1 of 3 rows are 1): then the estimates are finite
     """
-    limits = Limits(max_passes=max_passes, time_limit=time_limit)
+    limits = Limits.begun(max_passes, time_limit)
     without: tuple[str, ...] = ()
     if isinstance(X, ChosenTable):
         without = X.left_out if isinstance(X.X, str) else ()

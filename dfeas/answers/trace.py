@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from dfeas.data.frames import make_frame
@@ -28,13 +30,42 @@ class Sink:
         """Take what is known after each pass."""
 
     def note(self, event: str, text: str, **values: Any) -> None:
-        """Between passes: start, recovery, check, verdict."""
+        """Between passes: start, recovery, check, verdict; at any time a warning."""
 
     def show_solver(self, text: str, seconds: float) -> None:
         """Be told, several times a second, how far a solver in memory is, which began some seconds ago."""
 
     def close(self) -> None:
         """Be told that no further event will come."""
+
+
+@contextmanager
+def note_warnings(sinks: Sequence[Sink], show: Callable[[str], object] | None = None) -> Iterator[None]:
+    """Tell sinks what this thread logs as a warning meanwhile, of workers or of storage. Where nobody has set up logging,
+    ``show`` has the text in place of stderr.
+    """
+    thread, telling = get_ident(), False
+
+    def tell(record: logging.LogRecord) -> bool:
+        nonlocal telling
+        if telling or record.levelno < logging.WARNING or record.thread != thread:
+            return True
+        telling, text = True, record.getMessage()
+        try:
+            for sink in sinks:
+                sink.note("warning", text)
+        finally:
+            telling = False
+        if show is None or logger.hasHandlers():
+            return True
+        show(text)
+        return False
+
+    logger.addFilter(tell)
+    try:
+        yield
+    finally:
+        logger.removeFilter(tell)
 
 
 class TraceFile(Sink):
@@ -211,6 +242,25 @@ def last_pass(path: Place) -> dict[str, Any]:
     return {}
 
 
+def read_beginning(path: Place) -> dict[str, Any]:
+    """What the first events of a trace say: the ``data`` of a run, its ``method``, the ``memory_bytes`` that it may take and
+    when it ``began``, as far as they are there.
+    """
+    try:
+        first, _ = read_ends(path, 1 << 16)
+    except FileNotFoundError:
+        return {}
+    said: dict[str, Any] = {}
+    for line in first.split(b"\n"):
+        with suppress(ValueError):
+            event = parse_json(line, {"event": str})
+            if event["event"] == "pass":
+                break
+            said |= event
+    kinds = {"data": str, "method": str, "memory_bytes": int, "began": str}
+    return {name: said[name] for name, kind in kinds.items() if isinstance(said.get(name), kind)}
+
+
 def _format(first: bytes) -> Any:
     """What the first line of a trace says; 0 where it says nothing, or is not whole."""
     try:
@@ -244,6 +294,10 @@ class ProgressRecord(Protocol):
     @property
     def cached_bytes(self) -> int:
         """Of this pass, from memory."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was warned of since the pass before, such as a worker that was lost; a trace has it as events of their own."""
 
     @property
     def ends(self) -> str:

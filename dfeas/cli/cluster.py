@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -14,18 +15,20 @@ import click
 
 from dfeas.cli.command import is_typed, option, say
 from dfeas.engine.signals import at_once, not_interrupted
-from dfeas.errors import UndecidedError
-from dfeas.settings import variable
+from dfeas.errors import UndecidedError, UsageError
+from dfeas.settings import PREFIX, read_setting, source_of, variable
 
 if TYPE_CHECKING:
     from distributed import Client
 
-ADDRESS: dict[str, Any] = {"metavar": "ADDR", "envvar": variable("scheduler"), "show_envvar": True}
+ADDRESS: dict[str, Any] = {"metavar": "ADDR", "default": partial(read_setting, "scheduler")}
+MADE_BY: dict[str, Any] = {"metavar": "MODULE:FUNCTION", "default": partial(read_setting, "cluster")}
+RETURNED = f"Run on the Dask cluster that it returns.  [{variable('cluster')}]"
 CLUSTER = [
-    option("Where", "--scheduler", help="Run on this Dask cluster.", **ADDRESS),
+    option("Where", "--scheduler", help=f"Run on this Dask cluster.  [{variable('scheduler')}]", **ADDRESS),
     option("Where", "--scheduler-file", type=click.Path(), metavar="FILE", help="Run on the Dask cluster named by this file."),
     option("Where", "--local", type=click.IntRange(1), metavar="N", help="Run on N worker processes here."),
-    option("Where", "--cluster", "made_by", metavar="MODULE:FUNCTION", help="Run on the Dask cluster that it returns."),
+    option("Where", "--cluster", "made_by", help=RETURNED, **MADE_BY),
 ]
 
 
@@ -134,10 +137,18 @@ def _quiet_dask() -> Iterator[None]:
 
 
 def choose_cluster(values: dict[str, Any]) -> Cluster:
-    """Which one is named, by at most one option; what is typed says more than the environment."""
+    """Which one is named, by at most one option; what is typed counts more than a setting, and the environment more than
+    Dask's configuration. Raises UsageError for two that count alike.
+    """
     named = {name: chosen for name in WHERE if (chosen := values.pop(name, None)) is not None}
-    if len(named) > 1 and not is_typed("scheduler"):
-        named.pop("scheduler", None)
+    if typed := {name: chosen for name, chosen in named.items() if is_typed(name)}:
+        named = typed
+    elif len(named) > 1:
+        where = {"scheduler": source_of("scheduler"), "made_by": source_of("cluster")}
+        named = {name: chosen for name, chosen in named.items() if where[name].startswith(PREFIX)} or named
+        if len(named) > 1:
+            both = f"scheduler ({where['scheduler']}) and cluster ({where['made_by']})"
+            raise UsageError(f"two clusters are set, {both}: unset one, or type --scheduler or --cluster")
     if len(named) > 1:
         raise click.UsageError(f"choose one of {', '.join(WHERE.values())}")
     return Cluster(**named, performance_report=values.pop("performance_report", None))

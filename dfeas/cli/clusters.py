@@ -27,9 +27,9 @@ from dfeas.cli.options import (
     make_arguments,
     options_of,
 )
-from dfeas.cli.outputs import run_status, runs_below
-from dfeas.data.storage.places import absolute, is_url
-from dfeas.errors import UsageError
+from dfeas.cli.outputs import RunStatus, runs_below
+from dfeas.data.storage.places import absolute, is_url, place
+from dfeas.errors import BadInputError, UsageError
 
 HARD, SOFT = arguments(solve) - arguments(soft_margin), arguments(soft_margin) - arguments(solve)
 """Arguments of a solve that a soft margin has not, and the other way round."""
@@ -72,19 +72,26 @@ def submit(data: str, out: str, cluster: Cluster, as_json: bool, quiet: bool, **
 def status(run: str | None, cluster: Cluster, as_json: bool) -> None:
     """Say how far a run is, here or on a cluster.
 
-    RUN is a folder or a URL, or the id of a submitted run; of a folder that is no run, all runs below it are shown. Without it,
-    all runs of the cluster are shown, or where there is none those below this folder.
+    RUN is a folder or a URL, or the id of a submitted run; of a folder that is no run, all runs below it are shown. Without
+    RUN, the runs below this folder are shown, and those of the cluster that is set, if there is one; with --scheduler those
+    of that cluster, whoever submitted or drives them.
     """
-    there = cluster.find_running()
-    if run is not None and is_url(run):
-        known = [run_status(run)]
-    elif Path(run or ".").is_dir() and (run is not None or there is None):
-        known = runs_below(Path(run or "."))
+    there, folder = cluster.find_running(), place(run or ".")
+    known: list[RunStatus] = []
+    if there is None if run is None else folder.is_dir():
+        known = runs_below(folder)
+    elif run is not None and is_url(run):
+        raise BadInputError(f"{run}: no such run")
     elif there is None:
         raise UsageError(f"{run}: no such run here; for the id of a submitted one say --scheduler or --scheduler-file")
     else:
         with cluster.join() as client:
             known = remote.status(run, client=client)
+        if run is None and not (is_typed("scheduler") or is_typed("scheduler_file")):
+            seen = {each.out for each in known}
+            known += [each for each in runs_below(folder, required=False) if absolute(each.run) not in seen]
+    if not known:
+        say("no run uses the cluster, or was submitted to it", err=True)
     if as_json:
         say(json.dumps([each.to_json() for each in known]))
     else:

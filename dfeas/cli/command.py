@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from inspect import cleandoc
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import click
 from click.core import ParameterSource
@@ -95,7 +95,7 @@ def one_line_errors(context: click.Context | None = None) -> Iterator[None]:
         _leave(CorruptDataError.exit_code, text, context)
 
 
-def _leave(code: int, text: str, context: click.Context | None) -> None:
+def _leave(code: int, text: str, context: click.Context | None) -> NoReturn:
     """Say what is wrong, as a JSON object to who asked for JSON, and exit."""
     as_json = "--json" in sys.argv if context is None or "as_json" not in context.params else context.params["as_json"]
     say(json.dumps({"error": text, "exit_code": code}) if as_json else f"dfeas: error: {text}", err=True)
@@ -134,6 +134,12 @@ class Command(click.Command):
         limit = ctx.params.get("time_limit")
         with interruptible(), one_line_errors(ctx), one_call(limit, signals.started), _one_line_warnings():
             return super().invoke(ctx)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except DfeasError as error:  # of a setting that is the default of an option
+            _leave(error.exit_code, error.as_typed, ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         rows: dict[str, list[tuple[str, str]]] = {heading: [] for heading in HEADINGS}

@@ -12,8 +12,8 @@ from dfeas import leaves
 from dfeas.analysis.info import Info
 from dfeas.api import generate as write_instance
 from dfeas.api import ingest as write_dataset
-from dfeas.cli.cluster import CLUSTER, Cluster
-from dfeas.cli.command import DATA, JSON, Command, Count, Name, option, put
+from dfeas.cli.cluster import CLUSTER, WHERE, Cluster
+from dfeas.cli.command import DATA, JSON, Command, Count, Name, is_typed, option, put
 from dfeas.cli.options import CHOSEN, FORCE, QUIET, Told, asks, options_of
 from dfeas.data.generate.points import CONE_KINDS, KINDS, Generated, Instance, SparseInstance
 from dfeas.data.ingest.ingest import folder_of, why_alone
@@ -149,7 +149,7 @@ def ingest(
     given = IngestOptions(labels=options["y"], choice=Choice.of(**chosen), **asked)
     if cones is not None:
         replace(given, shard=None).require_for("cones")
-        if cluster != Cluster():
+        if any(map(is_typed, WHERE)):
             raise click.UsageError("a cluster is for points, not for cones")
         with replace_output(place(out), DATASET, force):
             told = None if quiet else IngestProgress(sys.stderr)

@@ -183,7 +183,7 @@ def check_separation(
     if formula is not None and (options["columns"] or options["id"]):
         raise click.UsageError("a formula says itself which columns it has: leave out --columns and --id-column")
     with asked_to_stop() as stop, attend_runs(stop):
-        limits = Limits(max_passes=options.pop("max_passes"), time_limit=options.pop("time_limit"))
+        limits = Limits.begun(options.pop("max_passes"), options.pop("time_limit"))
         options |= {"weights": options.pop("weights_column"), "times": options.pop("time_column")}
         options["without"] = _left_out(table, options, {*",".join(label_column).split(","), *label_column})
         if formula is not None and options["outcome"] == "cox" and options["times"] is None:

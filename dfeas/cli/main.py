@@ -75,17 +75,12 @@ TOPICS = {
         object with error and exit_code. stdout has the result only.
         """,
     "environment": """
-        Settings of a machine, for the commands and for Python; an option or argument that is
-        given counts more:
+        What is set once for a machine, for commands and for Python. An option or
+        argument counts more than a variable of the environment, and a variable more
+        than Dask's configuration, where DFEAS_TIME_LIMIT is dfeas.time-limit; a site
+        has a section dfeas in /etc/dask/*.yaml. See dfeas info --settings.
 
-          DFEAS_MEMORY=8GB             --memory
-          DFEAS_CACHE_DIR=DIR          folder that keeps blocks of object stores
-          DFEAS_SCRATCH=DIR            folder for what memory does not hold, as tiles of a kernel
-          DFEAS_CHECKPOINT_EVERY=60    seconds between checkpoints
-          DFEAS_STORAGE_PATIENCE=600   seconds to wait for storage that does not answer
-          DFEAS_SAME_BITS=1            --same-bits
-          DFEAS_SCHEDULER=ADDR         --scheduler, of commands
-          DFEAS_PROGRESS=0             --quiet; in Python 1 shows progress
+        {settings}
 
         NO_COLOR and FORCE_COLOR say whether verdicts have a colour; DFEAS_TRACEBACK=1
         shows where an unforeseen error came from.
@@ -183,6 +178,13 @@ def _describe_options(word: str, parent: click.Context) -> list[str]:
     return [line for (flag, text), names in each for line in (flag, f"    {text}", f"    of {', '.join(names)}")]
 
 
+def _describe_settings() -> str:
+    """A line for each: its variable, and what it sets."""
+    from dfeas.settings import SETTINGS, variable  # which loads NumPy, and a list of commands needs none
+
+    return "\n".join(f"  {variable(name):<23} {each.text}" for name, each in SETTINGS.items())
+
+
 @click.command("help", cls=Command, examples=("dfeas help solve", "dfeas help weights"))
 @click.argument("topic", required=False, metavar="[COMMAND|TOPIC]")
 @click.pass_context
@@ -196,7 +198,8 @@ def help(context: click.Context, topic: str | None) -> None:
     if topic is None:
         click.echo(parent.get_help())
     elif topic in TOPICS:
-        say(*dedent(TOPICS[topic]).strip().splitlines())
+        text = dedent(TOPICS[topic]).strip()
+        say(*text.replace("{settings}", _describe_settings()).splitlines())
     else:
         command = commands.get_command(parent, topic)
         if command is None and (said := _describe_options(topic, parent)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
+from functools import partial, wraps
 from inspect import Parameter, signature
 from textwrap import fill
 from typing import Any, TypeAlias
@@ -79,8 +79,8 @@ TOLD: Told = {
     "max_passes": ("Limits", "Stop after so many passes over the data.", {"metavar": "N"}),
     "time_limit": (
         "Limits",
-        "Stop after this time, from the start of the command, at the end of a short read.",
-        {"metavar": "SECONDS"},
+        f"Stop after this time, from the start of the command, at the end of a short read.  [{variable('time_limit')}]",
+        {"metavar": "SECONDS", "default": partial(read_setting, "time_limit")},
     ),
     "memory": (
         "Limits",
@@ -154,7 +154,7 @@ QUIET = option(
     "Output",
     "--quiet/--progress",
     "-q",
-    default=lambda: not read_setting("progress", True),
+    default=lambda: read_setting("progress") is False,
     help=f"Show no progress.  [{variable('progress')}=0]",
 )
 PERFORMANCE = option("Output", "--performance-report", metavar="FILE", help="Dask's report of the cluster, as a page.")

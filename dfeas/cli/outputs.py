@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from dfeas.answers.files import CHECKPOINT, RACE, RESULT, SUSPECTS, TRACE, read_separation
-from dfeas.answers.trace import last_pass
+from dfeas.answers.trace import last_pass, read_beginning
 from dfeas.data.storage import files as formats
 from dfeas.data.storage.files import Number, read_json
 from dfeas.data.storage.locks import being_written
-from dfeas.data.storage.places import Place, place
+from dfeas.data.storage.places import Place, names_in, place
 from dfeas.display import Displayed, Part, Row
-from dfeas.errors import BadInputError, DfeasError
+from dfeas.errors import BadInputError, DfeasError, format_bytes
 from dfeas.run.checkpoint.folder import Checkpoints, can_go_on, is_finished
 
 
@@ -37,7 +36,9 @@ class RunStatus(Displayed):
     """How far a run is."""
 
     run: str  # folder, or the id of a submitted run
-    state: str  # "running", "finished", "resumable" or "abandoned"; "not begun" where no folder is seen
+    # "running", "finished", "resumable" or "abandoned"; "not begun" where no folder is seen, "damaged" and "unreadable" with an
+    # error, "unknown" where no worker answers
+    state: str
     passes: float | None = None  # these four as the last pass says; None before the first
     margin_lower: float | None = None
     margin_upper: float | None = None
@@ -49,11 +50,18 @@ class RunStatus(Displayed):
     separation: str | None = None  # of a run that was asked for it, and has a result: its kind, or "not decided"
     out: str | None = None  # the folder of a submitted run, as workers see it
     task: str | None = None  # its driver, as Dask says: "processing", "memory" when it has ended, "lost", ..; or "cancelled"
-    error: str | None = None  # why the task is "erred"
+    error: str | None = None  # why the task is "erred", or the run is damaged or unreadable
+    user: str | None = None  # whose folder it is, or who submitted it
+    host: str | None = None  # where its driver is, of a run that uses a cluster and was not submitted to it
+    data: str | None = None
+    method: str | None = None
+    memory_bytes: int | None = None  # that its process may take, as projected
+    began: str | None = None  # date and time, in UTC
 
     def _parts(self) -> Iterator[Part]:
         driver = "" if self.task is None else f"  (driver {self.task}, {self.out})"
-        yield Row(None, f"{self.run}: {self.error or self._describe_state()}{driver}")
+        driver = driver if self.host is None else f"  (driver on {self.host}, {self.out or 'without a folder'})"
+        yield Row(None, f"{self.run}: {self.error or self._describe_state()}{self._describe_origin()}{driver}")
 
     def _describe_state(self) -> str:
         parts = [self.verdict or self.state if self.state == "finished" else self.state]
@@ -66,10 +74,18 @@ class RunStatus(Displayed):
             parts.append(f"checkpoint {self.checkpoint_age:.0f} s old")
         return ", ".join(parts)
 
+    def _describe_origin(self) -> str:
+        """Who began it, when, what it does, and the memory that it may take, as far as that is known."""
+        when = "" if self.began is None else f" since {self.began.removesuffix('+00:00')} UTC"
+        what = " of ".join(filter(None, (self.method, self.data)))
+        memory = "" if self.memory_bytes is None else f"at most {format_bytes(self.memory_bytes)}"
+        return "".join(f"; {part}" for part in (f"{self.user or ''}{when}".strip(), what, memory) if part)
+
     def to_json(self) -> dict[str, Any]:
-        """Without what says where it is driven, of a run that was not submitted."""
-        driver = ("out", "task", "error") if self.task is None else ()
-        return {name: value for name, value in super().to_json().items() if name not in driver}
+        """Without what says where it is driven, of a run that no cluster drives, and without the error of one that has none."""
+        without = {"error"} if self.task is None and self.error is None else set()
+        without |= {"out", "task"} if self.task is None and self.host is None else set()
+        return {name: value for name, value in super().to_json().items() if name not in without}
 
 
 def run_status(run: str | Path) -> RunStatus:
@@ -77,7 +93,8 @@ def run_status(run: str | Path) -> RunStatus:
     path = place(run)
     if not _is_begun(path):
         raise BadInputError(f"{path}: no such run")
-    known = last_pass(path / TRACE)
+    last = last_pass(path / TRACE)
+    known = {name: last[name] for name in (*MEASURED, "gap") if name in last} | _describe_beginning(path)
     if being_written(path):
         state = "running"
     elif can_go_on(path):
@@ -92,28 +109,75 @@ def run_status(run: str | Path) -> RunStatus:
         known |= {name: ended[name] for name in MEASURED if name in ended and state == "finished"}
         known |= {"separation": found["kind"]} if (found := read_separation(path)) else {}
     saved = Checkpoints(path / CHECKPOINT).newest
-    names = (*MEASURED, "gap", "verdict", "stopped", "separation")
+    names = (*MEASURED, "gap", "verdict", "stopped", "separation", "data", "method", "memory_bytes", "began")
     age = None if saved is None else max(0.0, time.time() - saved)
-    return RunStatus(str(path), state, checkpoint_age=age, **{name: known.get(name) for name in names})
+    return RunStatus(str(path), state, checkpoint_age=age, user=_owner(path), **{name: known.get(name) for name in names})
 
 
-def runs_below(folder: Path) -> list[RunStatus]:
-    """How far the runs in folders below one are, or it itself. Raises BadInputError where there is none."""
+def _describe_beginning(path: Place) -> dict[str, Any]:
+    """What the trace of a run says; of several methods or classes that of one, but for its method."""
+    if known := read_beginning(path / TRACE):
+        return known
+    below = (name for name in names_in(path) if name.endswith(f"/{TRACE}"))
+    return read_beginning(path / min(below, default=TRACE)) | {"method": None}
+
+
+def _owner(path: Place) -> str | None:
+    """The name of a user, or the number of one without a name; None where storage knows no users."""
+    if not isinstance(path, Path):
+        return None
+    try:
+        return path.owner()
+    except KeyError:
+        return str(path.stat().st_uid)
+
+
+def look_at(run: str | Path) -> RunStatus:
+    """How far a run is; the error of one whose files are damaged, or cannot be read. Raises BadInputError for no run."""
+    try:
+        return run_status(run)
+    except BadInputError:
+        raise
+    except DfeasError as error:
+        return RunStatus(str(run), "damaged", error=str(error), user=_owner(place(run)))
+    except OSError as error:
+        return _unreadable(place(run), error)
+
+
+def _unreadable(path: Place, error: OSError) -> RunStatus:
+    return RunStatus(str(path), "unreadable", error=f"cannot be read: {error.strerror or error}", user=_owner(path))
+
+
+def runs_below(folder: Place, *, required: bool = True) -> list[RunStatus]:
+    """How far the runs in folders below one are, or it itself. Raises BadInputError where one is ``required`` and none is."""
     if _is_begun(folder):
         return [run_status(folder)]
-    found = []
-    for path, folders, _ in os.walk(folder):
-        if _is_begun(Path(path)):
-            folders.clear()  # a race stands for its runs
-            try:
-                found.append(run_status(path))
-            except DfeasError as error:
-                found.append(RunStatus(str(Path(path)), "damaged", error=str(error)))
-        folders[:] = sorted(each for each in folders if not each.startswith("."))
-    if not found:
+    found = list(_find_below(folder))
+    if required and not found:
         raise BadInputError(f"{folder.resolve()}: no run here or below; of submitted runs say the cluster, by --scheduler")
     return found
 
 
+def _find_below(folder: Place) -> Iterator[RunStatus]:
+    """Those in its folders, by their names; a race stands for its runs."""
+    try:
+        folders = sorted(each for each in folder.iterdir() if not each.name.startswith(".") and _is_folder(each))
+    except OSError as error:
+        yield _unreadable(folder, error)
+        return
+    for each in folders:
+        if _is_begun(each):
+            yield look_at(each)
+        else:
+            yield from _find_below(each)
+
+
+def _is_folder(path: Any) -> bool:
+    return bool(path.is_dir()) and not (isinstance(path, Path) and path.is_symlink())
+
+
 def _is_begun(path: Place) -> bool:
-    return path.is_dir() and any((path / name).exists() for name in (TRACE, RESULT, RACE, SUSPECTS, CHECKPOINT))
+    try:
+        return path.is_dir() and any((path / name).exists() for name in (TRACE, RESULT, RACE, SUSPECTS, CHECKPOINT))
+    except PermissionError:
+        return False

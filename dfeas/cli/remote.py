@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from msgspec import structs
 
 from dfeas.answers.files import CERTIFICATE, RESULT, RUN, TRACE
 from dfeas.api import resume, soft_margin, solve
-from dfeas.cli.outputs import RunStatus, run_status
+from dfeas.cli.outputs import RunStatus, look_at
 from dfeas.data.ingest.options import is_file
 from dfeas.data.open import resolve
 from dfeas.data.source import ALL_POSITIVE, DataSpec, Source
@@ -136,8 +137,10 @@ def _submit(data: tuple[str, ...], out: str, options: dict[str, Any], client: An
     run = secrets.token_hex(4)
     with _reach(client) as there:
         from dfeas.engine.crew import asked_of_tasks
+        from dfeas.run.progress.cluster_log import user_name
 
-        there.set_metadata([RUNS, run], {"out": out})
+        began = datetime.now(UTC).isoformat(sep=" ", timespec="seconds")
+        there.set_metadata([RUNS, run], {"out": out, "user": user_name(), "began": began})
         work = partial(_drive, run, [*data], out, options, asked_of_tasks())
         future = _send(there, work, _task(run), data)
         there.publish_dataset(future, name=_task(run))
@@ -229,12 +232,12 @@ class _Cancelled:
 
 
 def status(run: str | None = None, *, client: Any = True) -> list[RunStatus]:
-    """The state of submitted runs, one or all of them.
+    """The state of submitted runs, one or all of them, and of all others that use the cluster just now.
 
     Parameters
     ----------
     run : str, optional
-        The id of one.
+        The id of one that was submitted.
     client : dask.distributed Client or cluster, str, or bool
         That of ``dfeas.solve``: by default the current client, else the cluster of Dask's ``scheduler-address``.
 
@@ -255,14 +258,24 @@ def status(run: str | None = None, *, client: Any = True) -> list[RunStatus]:
     c56c787c: running, pass 12, margin -1.204e-02 .. 3.100e-02, 41.5 s  (driver processing, /shared/run)
     """
     with _reach(client) as there:
+        from dfeas.run.progress.cluster_log import runs_of  # loads Dask, which other commands here may not need
+
         runs: dict[str, Any] = there.get_metadata([RUNS], {})
         if run is not None and run not in runs:
             raise BadInputError(f"run {run}: not known to this cluster ({', '.join(runs) or 'no run was submitted to it'})")
-        return [_describe_run(there, name, known) for name, known in runs.items() if run in (None, name)]
+        asked = {name: known for name, known in runs.items() if run in (None, name)}
+        looks = _ask(there, _look, [known["out"] for known in asked.values()]) if asked else []
+        found = [
+            _describe_run(there, name, known, None if looks is None else looks[place])
+            for place, (name, known) in enumerate(asked.items())
+        ]
+        outs = {known["out"] for known in runs.values()}
+        others = [each for each in runs_of(there) if each["out"] not in outs] if run is None else []
+        return found + [RunStatus(**{"state": "running", **each}) for each in others]
 
 
-def _describe_run(client: Client, run: str, known: dict[str, Any]) -> RunStatus:
-    """What the task of a run does, and what a worker reads in its folder."""
+def _describe_run(client: Client, run: str, known: dict[str, Any], seen: RunStatus | None) -> RunStatus:
+    """What the task of a run does, with what a worker reads in its folder."""
 
     def find_state(dask_scheduler: Any, key: str) -> str:
         return str(dask_scheduler.tasks[key].state) if key in dask_scheduler.tasks else "lost"
@@ -273,23 +286,28 @@ def _describe_run(client: Client, run: str, known: dict[str, Any]) -> RunStatus:
         error = str(reason) if isinstance(reason, DfeasError) else f"{type(reason).__name__}: {reason}"
     if task == "lost" and CANCELLED in known:
         task = CANCELLED
-    found = _ask(client, _look, known["out"]) or RunStatus(run, "not begun")
-    return replace(found, run=run, out=known["out"], task=task, error=error)
+    found = seen or RunStatus(run, "unknown", error=f"no worker answered within {PATIENCE:.0f} s")
+    since = {"user": known.get("user", found.user), "began": found.began or known.get("began")}
+    return replace(found, run=run, out=known["out"], task=task, error=error or found.error, **since)
 
 
-def _ask(client: Client, question: Any, out: str) -> Any:
-    """What a worker says of a folder; None when none answers in time."""
+def _ask(client: Client, question: Any, asked_of: Any) -> Any:
+    """What a worker says of a folder, or of several; None when none answers in time."""
     with suppress(TimeoutError):
-        asked = _send(client, partial(question, out), f"dfeas-look-{secrets.token_hex(8)}", priority=100)
+        asked = _send(client, partial(question, asked_of), f"dfeas-look-{secrets.token_hex(8)}", priority=100)
         return asked.result(timeout=PATIENCE)
     return None
 
 
-def _look(out: str) -> RunStatus | None:
-    try:
-        return run_status(out)
-    except BadInputError:
-        return None
+def _look(outs: Sequence[str]) -> list[RunStatus]:
+    """On a worker: how far the runs in some folders are."""
+    found = []
+    for out in outs:
+        try:
+            found.append(look_at(out))
+        except BadInputError:
+            found.append(RunStatus(out, "not begun"))
+    return found
 
 
 def cancel(run: str, *, client: Any = True) -> RunStatus:

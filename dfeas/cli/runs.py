@@ -20,6 +20,7 @@ from dfeas.cli.options import (
     METHOD,
     RUN,
     SOFT_METHOD,
+    Told,
     arguments,
     asks,
     data_of,
@@ -35,7 +36,11 @@ from dfeas.engine.signals import INTERRUPTED, asked_to_stop
 from dfeas.run.checkpoint.folder import can_go_on, is_finished
 from dfeas.run.resources import attend_runs
 
-ANEW = "A new limit, counted from the beginning of the run."
+ANEW: Told = {
+    "max_passes": ("Limits", "A new limit, counted from the beginning of the run.", {"metavar": "N"}),
+    "time_limit": ("Limits", "A new limit, counted likewise.", {"metavar": "SECONDS"}),
+}
+"""Without one, those of the run hold."""
 
 
 def begin(
@@ -152,7 +157,7 @@ def race(data: str, **values: Any) -> None:
 @click.argument("run", type=DATA)
 @option("Where", "--data", type=DATA, metavar="DATA", help="The data, if it has been moved.")
 @option("Where", "--labels", "y", metavar="FILE", help="Its label array, if it is a zarr array.")
-@asks(options_of(api.resume, "max_passes", "time_limit", max_passes=ANEW, time_limit="A new limit, counted likewise."), GO_ON)
+@asks(options_of(api.resume, told=ANEW), GO_ON)
 def resume(run: str, data: str | None, y: str | None, cluster: Cluster, as_json: bool, quiet: bool, **options: Any) -> None:
     """Go on with a run that was interrupted or hit a limit.
 

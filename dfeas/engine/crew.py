@@ -100,7 +100,7 @@ class Crew:
         self._options = asked_of_tasks() | ({} if _span.get() is None else {"span": _span.get()})
         chosen = self._options.pop("workers", None)
         self._chosen = {chosen} if isinstance(chosen, str) else None if chosen is None else set(map(str, chosen))
-        self._same_bits = bool(read_setting("same_bits", False))
+        self._same_bits = bool(read_setting("same_bits"))
         self.workers: dict[str, int] = {}  # threads of each
         self.left_out: dict[str, tuple[str, str]] = {}  # host and reason
         self._met: dict[str, Answer] = {}  # of all that have been in it
@@ -133,7 +133,6 @@ class Crew:
                 pause(0)
         known = {worker: coming.result() for worker, (coming, _) in asked.items() if coming.done()}
         faults = {worker: self._find_fault(there) for worker, there in known.items() if self._is_chosen(worker, there)}
-        before = self.workers
         self.workers = {worker: int(listed[worker]["nthreads"]) for worker, fault in faults.items() if fault is None}
         self.left_out = {w: (known[w]["host"], fault[1]) for w, fault in faults.items() if fault is not None}
         kinds = {fault[0] for fault in faults.values() if fault is not None}
@@ -146,7 +145,7 @@ class Crew:
         if (not self._met and _OtherBits in kinds) or time.monotonic() >= self._refused_since + patience:
             raise self._refuse(kinds)
         self._met |= {worker: known[worker] for worker in self.workers}
-        self._tell(before.keys() - listed.keys())
+        self._tell_faults()
         return self.workers
 
     async def _ask_worker(self, worker: str, listed: Mapping[str, Any]) -> Answer:
@@ -202,15 +201,18 @@ class Crew:
         kind = CorruptDataError if CorruptDataError in kinds else BadInputError
         return kind(f"{text}; let all workers see the same data under this path")
 
-    def _tell(self, gone: Iterable[str]) -> None:
+    def _tell_faults(self) -> None:
+        self.tell({worker: f"gets no work: {reason}" for worker, (_, reason) in self.left_out.items()})
+        self.tell({each["worker"]: f"may give other bits: {each['differs']}" for each in self._find_mixed()})
+
+    def tell(self, words: Mapping[str, str], once: str = "") -> None:
+        """Log a warning of workers, once for a client: the same text, or what is the same by ``once``."""
         told = _told.setdefault(self._client, set())
-        words = {worker: f"on {host} gets no work: {reason}" for worker, (host, reason) in self.left_out.items()}
-        words |= {worker: f"on {self._met[worker]['host']} is gone; others do what it had" for worker in gone}
-        words |= {each["worker"]: f"on {each['host']} may give other bits: {each['differs']}" for each in self._find_mixed()}
         for worker, text in words.items():
-            if (worker, text) not in told:
-                told.add((worker, text))
-                logger.warning("worker %s %s", worker, text)
+            if (worker, once or text) not in told:
+                told.add((worker, once or text))
+                host = self.left_out[worker][0] if worker in self.left_out else self._met[worker]["host"]
+                logger.warning("worker %s on %s %s", worker, host, text)
 
     def _find_mixed(self) -> list[dict[str, str]]:
         """Workers that compute by other software or on other processors than this process."""

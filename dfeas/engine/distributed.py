@@ -83,7 +83,7 @@ class DaskEngine(RangeEngine):
         mark = "" if header is None else header.fingerprint
         self.source = replace(source, run=uuid.uuid4().hex, fingerprint=mark)
         self.cost = Cost()
-        self._watch = watch or Watch(client, places=places_of(source.spec))
+        self._watch = watch or Watch(client, places=places_of(source.spec), run=self.source.run[:8])
         self._fold_bytes = fold_bytes
         name = f"dfeas-anchor-{self.source.run[:8]}"
         self._anchors = {"blocks": Anchors(name), "pairs": Anchors(f"{name}-pairs")}  # of all of them

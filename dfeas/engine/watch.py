@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from threading import Semaphore
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
 
-from distributed import Client, SchedulerPlugin
+from distributed import Client
 from distributed import Future as Task
 from distributed.client import FutureCancelledError
 from distributed.scheduler import KilledWorker, heartbeat_interval
@@ -26,6 +25,7 @@ from dfeas.data.storage.patience import Patience, at_most, wait_by
 from dfeas.engine.clusters import ANSWER_SECONDS, LOST, answer_within, begin_call, line, mend
 from dfeas.engine.crew import Crew
 from dfeas.engine.signals import interrupts_held, pause
+from dfeas.engine.turnover import describe_loss, listen, turnovers
 from dfeas.errors import ClusterLostError, CorruptDataError, DfeasError, StorageAwayError, UndecidedError, UsageError
 
 R = TypeVar("R")
@@ -33,30 +33,6 @@ R = TypeVar("R")
 logger = logging.getLogger("dfeas")
 
 _STEP_SECONDS = 0.1
-TOPIC = "dfeas-workers"
-"""Of the events. ``all``, which says it too, also tells a client that it is gone, and a scheduler complains when it cannot."""
-
-
-class Turnover:
-    """Counts the workers that came or went, as the scheduler tells a client."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def __call__(self, event: Any) -> None:
-        self.count += 1
-
-
-_turnovers: WeakKeyDictionary[Client, Turnover] = WeakKeyDictionary()
-
-
-async def listen(client: Client, asynchronous: bool = True) -> None:
-    """Let the scheduler tell this client. Nothing happens where a scheduler takes no code, and none is told of then."""
-    try:
-        await client.register_plugin(tells_turnover())
-    except ValueError:
-        return
-    client.subscribe_topic(TOPIC, _turnovers.setdefault(client, Turnover()))
 
 
 async def ask_for_workers(client: Client, asynchronous: bool = True) -> dict[str, dict[str, Any]]:
@@ -91,24 +67,6 @@ async def fetch(client: Client, futures: Sequence[Task], asynchronous: bool = Tr
     return [answer["data"][key] for key in keys] if answer["status"] == "OK" else None
 
 
-def tells_turnover() -> SchedulerPlugin:
-    """A plugin that goes when the last client has gone."""
-
-    # what is made here travels as it is written: the scheduler may have no dfeas
-    def tell(self: Any, scheduler: Any, worker: str, **more: Any) -> None:
-        for client, comm in scheduler.client_comms.items():
-            if comm.closed():  # it is about to be removed, and what is sent there is a critical error
-                scheduler.unsubscribe_topic(self.name, client)
-        scheduler.log_event(self.name, {"worker": worker, "there": worker in scheduler.workers})
-
-    def remove_client(self: Any, scheduler: Any, client: str) -> None:
-        if not [each for each in scheduler.clients if each != "fire-and-forget"]:
-            scheduler.remove_plugin(self.name)
-
-    more = {"name": TOPIC, "idempotent": True, "add_worker": tell, "remove_worker": tell, "remove_client": remove_client}
-    return type("TellsTurnover", (SchedulerPlugin,), more)()
-
-
 @dataclass
 class Watch:
     """Waits for a cluster. Every wait raises ConnectionError or TimeoutError when the scheduler is gone or does not answer, and
@@ -121,12 +79,14 @@ class Watch:
     patience_seconds: float = 600.0  # how long the driver waits for a worker when there is none
     most_deaths: int = 10  # work at which more workers than that have died is to blame
     places: Sequence[str] = ()  # what workers must see
+    run: str = ""  # what the keys of its tasks have in them
     # how often it asks the scheduler which workers there are, beside being told of those that come and go
     ask_seconds: float = 3.0
     _known: dict[str, dict[str, Any]] = field(default_factory=dict)  # what the scheduler says of each worker
     _asked: float = -math.inf  # when, in monotonic seconds
     _told: int = 0  # of the turnover, then
     _silent: set[str] = field(default_factory=set)  # workers that the scheduler does not hear
+    _missed: dict[str, float] = field(default_factory=dict)  # workers that are gone, since when, of which nothing was said
 
     @cached_property
     def crew(self) -> Crew:
@@ -140,17 +100,34 @@ class Watch:
         pause(0)
         if self.client.status != "running":
             raise ConnectionError("the connection to the scheduler was lost")
-        told, now = _turnovers.get(self.client), time.monotonic()
+        told, now = turnovers.get(self.client), time.monotonic()
         if told is None or not self._known or told.count != self._told or now - self._asked > self.ask_seconds:
             if self._asked == -math.inf:
                 answer_within(self.answer_seconds, self.client, listen, self.client)
-                told = _turnovers.get(self.client)
+                told = turnovers.get(self.client)
             self._told, self._asked = 0 if told is None else told.count, now
             listed = answer_within(self.answer_seconds, self.client, ask_for_workers, self.client)
             self._silent = {worker for worker, each in listed.items() if each["silent"]}
             self._known = {worker: each for worker, each in listed.items() if not each["silent"]}
         mend(self.client, len(self._known))
-        return self.crew.admit(self._known)
+        before, admitted = set(self.crew.workers), self.crew.admit(self._known)
+        self._missed |= dict.fromkeys(before - self._known.keys(), time.time())
+        self._say_lost()
+        return admitted
+
+    def _say_lost(self) -> None:
+        """Of each worker that is gone, once it is known how: nothing of one that has retired, as adaptive clusters have it."""
+        told = turnovers.get(self.client)
+        left, wait = ({}, 0.0) if told is None else (told.left, self.ask_seconds)
+        for worker, since in list(self._missed.items()):
+            moment, said = left.get(worker, (since, {}))
+            if worker in self._silent:
+                self.crew.tell({worker: "does not answer any more: other workers do what it had"}, "silent")
+            elif not said and time.time() < since + wait:
+                continue  # what the scheduler tells is on its way
+            elif not said.get("expected"):
+                self.crew.tell({worker: describe_loss(self.run, moment, said)}, f"lost at {moment:.0f}")
+            del self._missed[worker]
 
     def look_anew(self) -> None:
         """Something was lost: what is known may be wrong, and a scheduler that came back tells nobody yet."""

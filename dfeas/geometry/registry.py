@@ -62,7 +62,7 @@ def known_method(method: str, kernel: Kernel | None, more: tuple[str, ...] = ())
 def kernel_options(options: Kernel | None, scratch: str | Path | None = None) -> Kernel | None:
     """The options, if there is a kernel. Raises UsageError for options that make no sense without data."""
     if options is None:
-        if scratch is not None and str(scratch) != read_setting("scratch", None):  # that is for runs with a kernel
+        if scratch is not None and str(scratch) != read_setting("scratch"):  # that is for runs with a kernel
             raise UsageError("a scratch folder is for tiles of a kernel, and none is given")
         return None
     _space_of(options)

@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from threadpoolctl import LibController, ThreadpoolController
 
-from dfeas.machine import processors, threads_here
+from dfeas.machine import most_threads, threads_here
 
 R = TypeVar("R")
 Listener = Callable[[str], None]
@@ -104,7 +104,7 @@ def _set_threads(library: LibController, count: int) -> None:
 @lru_cache(maxsize=1)
 def _pool() -> ThreadPoolExecutor:
     """Threads that stay: each new one would keep memory of its own."""
-    return ThreadPoolExecutor(processors(), "dfeas-solve")
+    return ThreadPoolExecutor(most_threads(), "dfeas-solve")
 
 
 def cut_evenly(count: int, pieces: int) -> list[slice]:

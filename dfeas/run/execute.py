@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import Struct, structs
 
 from dfeas.answers.files import NEAREST, TRACE, folder_of
-from dfeas.answers.trace import Sink, Trace, TraceFile, logger
+from dfeas.answers.trace import Sink, Trace, TraceFile, logger, note_warnings
 from dfeas.answers.words import RESUMABLE, Stop
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.files import atomic_write
@@ -249,7 +249,8 @@ def open_sinks(
         stack.callback(shown.close)
         for engine in (session.engine, session.checking.engine):
             engine.watch(shown.observe)
-    logs = (Log(), *filter(None, [session.log]), *how.more)
+    told = [*filter(None, [session.log]), *how.more]
+    logs = (Log(), *told)
     sinks: dict[str, list[Sink]] = {}
     for name, folder in folders.items():
         row: Sink | None = shown if board is None else board.row(name)
@@ -259,6 +260,8 @@ def open_sinks(
             trace = TraceFile(folder / TRACE, None if earlier is None else earlier.traces.get(name, 0))
             stack.callback(trace.close)
             sinks[name].insert(0, trace)
+            told.insert(0, trace)
+    stack.enter_context(note_warnings(told, None if shown is None else shown.screen.say))
     return sinks, board
 
 
@@ -272,7 +275,7 @@ def report_start(sinks: Mapping[str, Sequence[Sink]], dataset: Dataset, job: Run
         method, why = job.method_of(name)
         why = f"{name} against the rest: {why}" if job.classes else why
         for sink in own:
-            sink.note("start", f"{what}, {method}", n=dataset.n, m=dataset.m, method=method)
+            sink.note("start", f"{what}, {method}", n=dataset.n, m=dataset.m, method=method, data=str(dataset.where))
             sink.note("method", f"{method}: {why}", method=method, why=why)
             if earlier is not None:
                 done = earlier.passes(name)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,9 +24,6 @@ from dfeas.settings import parse_bytes, read_setting, require_types
 
 if TYPE_CHECKING:
     from dfeas.engine.protocol import Workers
-
-EVERY = 30.0
-"""Seconds between checkpoints."""
 
 
 def never() -> bool:
@@ -64,6 +61,11 @@ class Limits:
         if self.time_limit is not None and not self.time_limit > 0:
             raise UsageError(f"{spell('time_limit', self.time_limit)}: expected a positive number of seconds")
 
+    @classmethod
+    def begun(cls, max_passes: int | None, time_limit: float | None) -> Limits:
+        """Those of something new: the setting where no limit of time is given."""
+        return cls(max_passes=max_passes, time_limit=read_setting("time_limit") if time_limit is None else time_limit)
+
     @property
     def ends(self) -> float:
         """In monotonic seconds."""
@@ -85,9 +87,9 @@ class Resources:
 
     memory: str | int | None = None  # the setting, where it is None
     client: Workers | None = None
-    cache_dir: str | None = field(default_factory=partial(read_setting, "cache_dir", None))
-    scratch: str | None = field(default_factory=partial(read_setting, "scratch", None))
-    checkpoint_every: float = field(default_factory=partial(read_setting, "checkpoint_every", EVERY))
+    cache_dir: str | None = field(default_factory=partial(read_setting, "cache_dir"))
+    scratch: str | None = field(default_factory=partial(read_setting, "scratch"))
+    checkpoint_every: float = field(default_factory=partial(read_setting, "checkpoint_every"))
 
     def __post_init__(self) -> None:
         require_types(self)
@@ -113,7 +115,7 @@ class Output:
     @property
     def shows_progress(self) -> bool:
         """What was asked for, or the setting."""
-        return bool(read_setting("progress", False)) if self.progress is None else self.progress
+        return bool(read_setting("progress")) if self.progress is None else self.progress
 
 
 def choose_client(given: Any, X: Any) -> Any:
@@ -155,9 +157,16 @@ class Callback(Sink):
     def __init__(self, function: Callable[[ProgressRecord], object]) -> None:
         self.function = function
         self.ends = False
+        self._warnings: tuple[str, ...] = ()
+
+    def note(self, event: str, text: str, **values: Any) -> None:
+        if event == "warning":
+            self._warnings += (text,)
 
     def record(self, record: ProgressRecord) -> None:
+        warnings, self._warnings = self._warnings, ()
+        known: Any = record
         try:
-            self.ends = self.function(record) is True or self.ends
+            self.ends = self.function(replace(known, warnings=warnings) if warnings else record) is True or self.ends
         except StopIteration:
             self.ends = True

@@ -21,7 +21,7 @@ from dfeas.data.partitions import Compute, compute_here, computed_by
 from dfeas.data.source import DataSpec, Source, Transform
 from dfeas.data.storage.features import warn_of_ids
 from dfeas.data.storage.layout import seen_fingerprint
-from dfeas.data.storage.places import local, place, require_apart
+from dfeas.data.storage.places import absolute, local, place, require_apart
 from dfeas.data.storage.readers import SliceReader
 from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.local import LocalEngine
@@ -164,7 +164,8 @@ def _join_readers(
         kept = replace(source, cache_bytes=cache_bytes(dataset, memory, threads, worker=True))
         there, second = engine_there(client, kept, dataset, scratch), engine_there(client, source, other)
         engine, crew = there, there.crew.to_json
-        log = ClusterLog(client, dataset.where if out is None else place(out).name)
+        named = dataset.where if out is None else place(out).name
+        log = ClusterLog(client, named, None if out is None else absolute(out))
         stack.callback(log.close)
     engine = geometry_of(dataset).wrap(engine)
     stack.callback(engine.close)

@@ -61,12 +61,15 @@ def run_terms(
     out: str | Path | None,
     callback: Callable[[Any], object] | None,
     force: bool = False,
+    *,
+    again: bool = False,
 ) -> Iterator[tuple[Limits, Resources, Output]]:
     """The arguments that all verbs share as values, while the client that they name is open; with ``force`` the output makes
-    room for the new one.
+    room for the new one. A run that goes on ``again`` has limits of its own where none are given.
     """
     require_type("force", force, "bool")
-    limits, output = Limits(max_passes=max_passes, time_limit=time_limit), Output(out=out, callback=callback)
+    limits = (Limits if again else Limits.begun)(max_passes=max_passes, time_limit=time_limit)
+    output = Output(out=out, callback=callback)
     with ends_at(limits.ends), see_once(), ExitStack() as stack:
         with open_in_time():
             workers = stack.enter_context(open_client(client))

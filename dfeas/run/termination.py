@@ -41,13 +41,15 @@ class Record(Struct, frozen=True):
     refining: bool = False  # a wider separator is expected, as the method's theorem promises
     cached_bytes: int = 0  # of this pass, from blocks that were kept in memory
     reads: float = 0.0  # of the data so far, by passes and checks of the method
+    warnings: tuple[str, ...] = ()  # since the pass before, for a callback
 
     @property
     def ends(self) -> str:
         return f"margin {self.margin_lower:+.3e} .. {self.margin_upper:.3e}"
 
     def to_json(self) -> dict[str, Any]:
-        return structs.asdict(self)
+        """All that is known; warnings are events of their own."""
+        return {name: value for name, value in structs.asdict(self).items() if name != "warnings"}
 
 
 class Goal(Struct, frozen=True):

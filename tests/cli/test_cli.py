@@ -254,7 +254,11 @@ def test_the_status_of_a_folder_is_that_of_the_runs_below(room: Path, tmp_path: 
         assert [word in line for line, word in zip(lines, ("feasible", "feasible", "not", "finished"), strict=True)] == [
             True
         ] * 4
+    assert f"; {Path(tmp_path).owner()} since 20" in lines[0]
+    assert f" UTC; working-set of {room / 'yes'}; at most " in lines[0]
     result = json.loads((tmp_path / "a/result.json").read_text())
+    damaged = next(each for each in json.loads(dfeas("status", "--json", cwd=tmp_path).stdout) if each["run"] == "deep/bad")
+    assert (damaged["state"], "result.json" in damaged["error"]) == ("damaged", True)
     (said,) = json.loads(dfeas("status", "a", "--json", cwd=tmp_path).stdout)
     names = ("passes", "margin_lower", "margin_upper", "seconds", "verdict")
     assert [said[name] for name in names] == [result[name] for name in names]

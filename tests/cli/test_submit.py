@@ -1,10 +1,13 @@
 """Runs that the cluster drives itself: submitted, watched, fetched; the driver's worker may die."""
 
+import getpass
 import json
 import os
 import shlex
 import shutil
 import signal
+import socket
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,10 +21,12 @@ from distributed import LocalCluster
 
 import dfeas
 from dfeas.cli.main import commands
-from dfeas.cli.outputs import RunStatus, run_status
+from dfeas.cli.outputs import RunStatus, run_status, runs_below
 from dfeas.cli.remote import cancel, fetch, status, submit
 from dfeas.engine.clusters import local_cluster
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
+from tests.cli.making import start, wait_for
+from tests.faults.faulty import wait_until
 from tests.run.making import after, digest, run_until
 from tests.typed import apart
 from tests.typed import dfeas as typed
@@ -264,6 +269,73 @@ def test_a_run_is_looked_at_while_its_checkpoints_come_and_go(tmp_path: Path) ->
         ended.set()
         thread.join()
     assert seen
+
+
+def test_a_cluster_lists_all_runs_that_use_it_with_who_and_what(
+    cluster: Any, dataset: Callable[..., Any], tmp_path: Path
+) -> None:
+    path, _ = dataset("halfspace", 10, 5000)
+    submitted = submit(path, out=tmp_path / "sent", client=cluster)
+    awaited(cluster, submitted, lambda s: s.task == "memory")
+    (tmp_path / "sent" / "result.json").write_text("{")  # one that is damaged keeps no other from being listed
+    seen: list[Any] = []
+
+    def look(record: Any) -> bool:
+        seen[:] = [each for each in status(client=cluster) if each.host is not None]
+        return bool(seen) and seen[0].method is not None
+
+    dfeas.solve(path, method="mirror-prox", eps=1e-9, time_limit=60, client=cluster, out=tmp_path / "own", callback=look)
+    (found,) = seen
+    assert (found.run, found.state, found.out) == ("own", "running", str(tmp_path / "own"))
+    assert (found.user, found.host) == (getpass.getuser(), socket.gethostname())
+    assert (found.data, found.method) == (str(path), "mirror-prox")
+    assert found.memory_bytes > 0
+    assert found.began.endswith("+00:00")
+    assert f"mirror-prox of {path}" in str(found)
+    wait_until(lambda: not [each for each in status(client=cluster) if each.host is not None])
+    sent = next(each for each in status(client=cluster) if each.run == submitted)
+    assert (sent.state, "result.json" in str(sent.error), sent.user) == ("damaged", True, getpass.getuser())
+
+
+def test_a_run_whose_driver_dies_is_listed_no_more(cluster: Any, dataset: Callable[..., Any], tmp_path: Path) -> None:
+    path, _ = dataset("halfspace", 10, 5000)
+    words = (
+        "solve",
+        path,
+        "--out",
+        "killed",
+        "--method",
+        "mirror-prox",
+        "--eps",
+        "1e-9",
+        "--scheduler",
+        cluster.scheduler.address,
+    )
+    driver = start(*words, cwd=tmp_path)
+    wait_for(lambda: any(each.run == "killed" for each in status(client=cluster)), driver)
+    driver.kill()
+    driver.communicate()
+    wait_until(lambda: not any(each.run == "killed" for each in status(client=cluster)))
+
+
+def test_runs_that_cannot_be_read_are_said_and_others_are_listed() -> None:
+    X = np.array([[1.0], [2.0], [-1.0]])
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        for name in ("a", "b", "c"):
+            dfeas.solve(X, [1, 1, -1], out=Path(folder, name))
+        Path(folder, "b", "trace.jsonl").chmod(0)
+        Path(folder, "c").chmod(0)
+        user = os.geteuid()
+        try:
+            if user == 0:
+                os.seteuid(65534)
+            found = runs_below(Path(folder))
+        finally:
+            os.seteuid(user)
+            Path(folder, "c").chmod(0o700)
+    assert [each.state for each in found] == ["finished", "unreadable", "unreadable"]
+    assert all("Permission denied" in str(each) for each in found[1:])
 
 
 def test_a_cluster_is_told_of_each_pass(cluster: Any, dataset: Callable[..., Any], tmp_path: Path) -> None:

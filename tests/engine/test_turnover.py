@@ -13,7 +13,8 @@ from distributed import Client, LocalCluster
 import dfeas
 from dfeas.engine import watch
 from dfeas.engine.clusters import local_cluster
-from dfeas.engine.watch import TOPIC, Watch
+from dfeas.engine.turnover import TOPIC, describe_loss, turnovers
+from dfeas.engine.watch import Watch
 from dfeas.run.resources import attend_runs
 from tests.engine.test_keeping import until
 from tests.faults.faulty import wait_until
@@ -77,7 +78,7 @@ def test_a_client_that_is_just_going_is_told_nothing(caplog: pytest.LogCaptureFi
         leaving = Client(client.cluster)
         Watch(client).threads()
         Watch(leaving).threads()
-        told = watch._turnovers[client]
+        told = turnovers[client]
         before = told.count
 
         async def leave() -> bool:
@@ -115,3 +116,49 @@ def test_nothing_is_left_on_a_scheduler_whose_clients_have_gone() -> None:
         assert TOPIC in cluster.scheduler.plugins
         client.close()
         wait_until(lambda: TOPIC not in cluster.scheduler.plugins)
+
+
+@pytest.mark.parametrize("leaves", ["killed", "retired"])
+def test_a_worker_that_is_lost_is_said_in_one_line_and_one_that_retires_is_not(
+    leaves: str, dataset: Callable[..., Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path, _ = dataset("one-flip", 20, 12_000, margin=0.05, block_rows=500)
+    with local_cluster(2) as client:
+        there = client.run(os.getpid)
+        worker, pid = min(there.items())
+        warned: list[str] = []
+        left: list[float] = []
+
+        def watch_run(record: Any) -> bool:
+            warned.extend(record.warnings)
+            if record.passes == 3 and leaves == "killed":
+                os.kill(pid, signal.SIGKILL)
+            elif record.passes == 3:
+                client.retire_workers([worker])
+            if record.passes == 3:
+                left.append(time.monotonic())
+            return bool(warned) or bool(left and leaves == "retired" and time.monotonic() > left[0] + 5)
+
+        run = dfeas.solve(
+            path, method="mirror-prox", eps=1e-12, client=client, out=tmp_path / "run", time_limit=120, callback=watch_run
+        )
+    assert run.stopped == "interrupted", "the time limit came before a warning"
+    lost = [record.getMessage() for record in caplog.records if record.name == "dfeas" and worker in record.getMessage()]
+    kept = [event for event in (tmp_path / "run" / "trace.jsonl").read_text().splitlines() if '"event": "warning"' in event]
+    assert len(lost) == len(warned) == len(kept) == (leaves == "killed")
+    if leaves == "killed":
+        assert lost == warned
+        assert " was lost at " in lost[0]
+        assert " that it kept must be read again" in lost[0]
+        assert " that it kept must be read again" in kept[0]
+
+
+def test_what_is_lost_with_a_worker_is_what_the_scheduler_says_of_this_run() -> None:
+    run, other = "0123abcd", "ffff0000"
+    keys = [f"dfeas-survey-moments-{run}-1-0", f"dfeas-merge-{run}-1-3", f"dfeas-merge-{run}-1-4", f"dfeas-softmin-{other}-1-1"]
+    said = {"tasks": [*keys, f"dfeas-anchor-{run}-7", f"dfeas-anchor-{run}-pairs-2", f"dfeas-lease-{run}9999"], "results": 3}
+    text = describe_loss(run, 0.0, said)
+    assert "(2 merge, 1 survey-moments); 2 ranges of blocks" in text
+    assert "Dask recomputes 3 results" in text
+    assert describe_loss(run, 0.0, {"tasks": keys[3:]}).endswith(": no task of this run was there")
+    assert describe_loss(run, 0.0, {}).endswith(": other workers do what it had")

@@ -6,6 +6,9 @@ import math
 import os
 import pty
 import re
+import sys
+from pathlib import Path
+from typing import Any
 
 import dask.utils
 import numpy as np
@@ -15,10 +18,11 @@ import dfeas
 from dfeas.errors import format_bytes
 from dfeas.run.progress.screen import Line, Screen
 from dfeas.run.progress.terminal import IngestProgress, Scoreboard, Terminal
+from dfeas.run.resources import attend_runs
 from dfeas.settings import parse_bytes
 from tests.cli import terminal
 from tests.records import replace
-from tests.run.making import RECORD, Clock, Gone, Live
+from tests.run.making import RECORD, Clock, Gone, Live, events_of
 
 PASS = replace(RECORD, passes=7, margin_lower=-1.234e-3, margin_upper=2.345e-2, violated=1234, seconds=70.0, pass_seconds=10.0)
 
@@ -156,6 +160,31 @@ def test_what_is_no_progress_is_logged(
     monkeypatch.setenv("DFEAS_PROGRESS", "1")
     dfeas.solve(X, np.where(X @ [1.0, 2.0, 3.0] > 0, "yes", "no"))
     assert "300 points, 3 features" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("handled", [False, True])
+@pytest.mark.parametrize("progress", [False, True])
+def test_a_warning_is_said_once_and_every_sink_is_told(
+    handled: bool, progress: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = logging.getLogger("dfeas")
+    monkeypatch.setattr(log, "propagate", False)  # pytest has handlers of its own
+    heard: list[str] = []
+    if handled:
+        monkeypatch.setattr(log, "handlers", [logging.StreamHandler(sys.stderr)])
+
+    def warn(record: Any) -> None:
+        heard.extend(record.warnings)
+        if record.passes == 2:
+            log.warning("storage does not answer")
+
+    X = np.random.default_rng(0).standard_normal((300, 3))
+    with attend_runs(progress=progress):
+        dfeas.solve(X, X[:, 0] > 1, method="mirror-prox", eps=1e-9, max_passes=4, callback=warn, out=tmp_path / "run")
+    assert heard == ["storage does not answer"]
+    assert [event["text"] for event in events_of(tmp_path / "run", "warning")] == heard
+    assert capsys.readouterr().err.count("storage does not answer") == 1
+    assert not log.filters
 
 
 @pytest.mark.parametrize("size", [0, 1, 900, 921, 922, 1234, 10**6, 943717, 943718, 12345678, 1.2e9, 1.2e12, 3e15, 2**60])

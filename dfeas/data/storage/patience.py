@@ -25,8 +25,8 @@ Rest = Callable[[float], None]
 """Lets so many seconds pass, or raises when nothing is waited for any more."""
 logger = logging.getLogger("dfeas")
 
-SETTING, PATIENCE_SECONDS = "storage_patience", 300.0
-"""How long storage that does not answer is waited for, by default."""
+SETTING = "storage_patience"
+"""How long storage that does not answer is waited for."""
 SHORT_SECONDS = 15.0
 """How long a worker waits: its thread is taken that long, also when nobody wants its answer any more."""
 FIRST_PAUSE, LONGEST_PAUSE, SAID_SECONDS = 0.5, 15.0, 30.0
@@ -95,7 +95,7 @@ def wait_until(ended: Event) -> None:
 
 def limit() -> float:
     """How many seconds storage is waited for."""
-    return float(read_setting(SETTING, PATIENCE_SECONDS))
+    return float(read_setting(SETTING))
 
 
 def rest(seconds: float) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import logging
+import os
+import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,6 +25,10 @@ from dfeas.errors import UsageError, install, visible
 
 EVENTS, LINES = "dfeas", "dfeas-lines"
 """Topics."""
+BEGINS = ("data", "method", "memory_bytes", "began")
+"""Of what is noted when a run begins, what a scheduler keeps while it goes on."""
+SHOWN = ("passes", "margin_lower", "margin_upper", "gap", "seconds")
+"""Of a record, likewise."""
 logger = logging.getLogger("dfeas")
 
 
@@ -31,9 +38,12 @@ class ClusterLog(Sink):
     cluster that is lost nothing is sent.
     """
 
-    def __init__(self, client: Client, run: str, line_seconds: float = 5.0) -> None:
+    def __init__(self, client: Client, run: str, out: str | None = None, line_seconds: float = 5.0) -> None:
         self._client = client
         self._run = run
+        # what the scheduler keeps of the run, by its key there, while it goes on
+        self._key = f"{client.id} {run}"
+        self._facts: dict[str, Any] = {"run": run, "out": out, "user": user_name(), "host": socket.gethostname()}
         self._line_seconds, self._said = line_seconds, time.monotonic()
         self._waiting: SimpleQueue[tuple[str | None, dict[str, Any]] | None] = SimpleQueue()
         self._sender = Thread(target=self._send_all, name="dfeas-log", daemon=True)
@@ -43,6 +53,7 @@ class ClusterLog(Sink):
         line, now = None, time.monotonic()
         if now - self._said >= self._line_seconds:
             self._said = now
+            self._facts |= {name: value for name, value in record.to_json().items() if name in SHOWN}
             line = (
                 f"{record.method}: pass {record.passes:.4g}, {record.ends}, {format_bytes(record.bytes_read)} read and "
                 f"{format_bytes(record.cached_bytes)} kept, in {record.pass_seconds:.3g} s"
@@ -51,6 +62,7 @@ class ClusterLog(Sink):
 
     def note(self, event: str, text: str, **values: Any) -> None:
         text = visible(text)
+        self._facts |= {name: value for name, value in values.items() if name in BEGINS}
         self._send_later(text, {"event": event, "text": text, **values})
 
     def _send_later(self, line: str | None, values: dict[str, Any]) -> None:
@@ -64,6 +76,8 @@ class ClusterLog(Sink):
             self._tell(self._client.log_event, EVENTS, values)
             if line is not None:
                 self._tell(self._client.log_event, LINES, line)
+                self._tell(self._client.log_event, LINES, {"key": self._key, "facts": self._facts.copy()})
+        self._tell(self._client.log_event, LINES, {"key": self._key, "facts": None})
 
     def _tell(self, call: Callable[..., Any], *args: Any) -> None:
         try:
@@ -80,15 +94,45 @@ class ClusterLog(Sink):
 
 
 def _writes_lines() -> SchedulerPlugin:
-    """A plugin that writes lines to the log of the scheduler. ``Client.run_on_scheduler`` writes one of its own for each."""
+    """A plugin that writes lines to the log of the scheduler, and keeps what it is told of runs whose clients are there.
+    ``Client.run_on_scheduler`` writes a line of its own for each.
+    """
 
     # what is made here travels as it is written: the scheduler may have no dfeas
     def log_event(self: Any, topic: str, msg: Any) -> None:
-        if topic == self.name:
+        if topic != self.name:
+            return
+        if not isinstance(msg, dict):
             logging.getLogger("distributed.scheduler").info(msg)
+        elif msg["facts"] is None:
+            self.runs.pop(msg["key"], None)
+        else:
+            self.runs[msg["key"]] = msg["facts"]
 
-    kind = type("WritesLines", (SchedulerPlugin,), {"name": LINES, "idempotent": True, "log_event": log_event})
-    return kind()
+    def remove_client(self: Any, scheduler: Any, client: str) -> None:
+        for key in [each for each in self.runs if each.startswith(f"{client} ")]:
+            del self.runs[key]
+
+    more = {"name": LINES, "idempotent": True, "runs": {}, "log_event": log_event, "remove_client": remove_client}
+    return type("WritesLines", (SchedulerPlugin,), more)()
+
+
+def runs_of(client: Client) -> list[dict[str, Any]]:
+    """What the scheduler knows of the runs that use its workers just now, whoever drives them."""
+
+    def find(dask_scheduler: Any, name: str) -> list[dict[str, Any]]:
+        return list(getattr(dask_scheduler.plugins.get(name), "runs", {}).values())
+
+    found: list[dict[str, Any]] = client.run_on_scheduler(find, name=LINES)
+    return found
+
+
+def user_name() -> str:
+    """Of who runs this process, or the number of one without a name."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
 
 
 def dashboard(client: Client) -> str | None:

@@ -257,4 +257,4 @@ def who_is_told(progress: bool | Progress | None) -> Progress | None:
     require_type("progress", progress, "bool | Callable | None")
     if callable(progress):
         return progress
-    return IngestProgress(sys.stderr) if (read_setting("progress", False) if progress is None else progress) else None
+    return IngestProgress(sys.stderr) if (read_setting("progress") if progress is None else progress) else None

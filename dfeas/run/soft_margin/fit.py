@@ -57,6 +57,7 @@ class SoftMarginRecord(Struct, frozen=True):
     method_seconds: float = 0.0  # of the method, between the passes
     stalled: str = ""
     reads: float = 0.0  # of the data so far
+    warnings: tuple[str, ...] = ()  # since the read before, for a callback
 
     @property
     def ends(self) -> str:
@@ -65,8 +66,9 @@ class SoftMarginRecord(Struct, frozen=True):
         return f"objective {self.objective:.6g}, minimum at least {self.lower:.6g}, gap {self.gap:.2e}"
 
     def to_json(self) -> dict[str, Any]:
-        """All fields; what is not known yet is null."""
-        return {name: None if value == math.inf else value for name, value in structs.asdict(self).items()}
+        """What is known; what is not known yet is null, and warnings are events of their own."""
+        known = {name: None if value == math.inf else value for name, value in structs.asdict(self).items()}
+        return {name: value for name, value in known.items() if name != "warnings"}
 
 
 @dataclass(frozen=True)
