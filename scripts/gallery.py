@@ -12,7 +12,8 @@ import matplotlib as mpl
 
 mpl.use("agg")
 import matplotlib.pyplot as plt
-from theme import SETTINGS, follow_theme
+
+from dfeas.figures import follow_theme
 
 SCRIPTS = Path(__file__).parent / "gallery"
 FIGURES = Path(__file__).parents[1] / "docs" / "gallery"
@@ -24,10 +25,10 @@ def main(names: list[str]) -> None:
         if not names or script.stem in names:
             began, figure = time.monotonic(), FIGURES / f"{script.stem}.svg"
             sys.argv = [str(script), str(figure)]
-            with mpl.rc_context({**SETTINGS, "svg.hashsalt": script.stem}):
+            with mpl.rc_context({"savefig.transparent": True, "svg.hashsalt": script.stem}):
                 runpy.run_path(str(script), run_name="__main__")
             plt.close("all")
-            follow_theme(figure)
+            figure.write_text(follow_theme(figure.read_text()))
             print(f"{time.monotonic() - began:.1f} s")
 
 

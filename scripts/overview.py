@@ -12,9 +12,9 @@ import matplotlib as mpl
 mpl.use("agg")
 import matplotlib.pyplot as plt
 import numpy as np
-from theme import SETTINGS, follow_theme
 
 import dfeas
+from dfeas.figures import follow_theme
 
 FOLDER = Path(__file__).parents[1] / "docs" / "pictures"
 BLUE, ORANGE, GREY, RED = "#3b82d0", "#e08a1e", "#7d848b", "#d64535"
@@ -32,9 +32,9 @@ def draw_points(X: Any, label: Any) -> Any:
 def save(folder: Path, name: str) -> None:
     """The last figure."""
     path = folder / f"overview-{name}.svg"
-    plt.savefig(path)
+    plt.savefig(path, metadata={"Date": None})
     plt.close()
-    follow_theme(path)
+    path.write_text(follow_theme(path.read_text()))
     print(path)
 
 
@@ -51,7 +51,9 @@ def main(folder: Path) -> None:
     wrong[far := int(score.argmax())] = False
     conflict = [each["point"] for each in dfeas.solve(X, wrong).conflicts]
 
-    mpl.rcParams.update({**SETTINGS, "svg.hashsalt": "overview", "axes.titlesize": 9, "legend.fontsize": 8})
+    mpl.rcParams.update(
+        {"savefig.transparent": True, "svg.hashsalt": "overview", "font.size": 9, "axes.titlesize": 9, "legend.fontsize": 8}
+    )
     mpl.rcParams.update({"axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False})
     below = {"loc": "lower left", "ncols": 2, "handletextpad": 0.1, "columnspacing": 0.8, "borderpad": 0}
     panel = draw_points(X, y)
