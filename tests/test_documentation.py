@@ -36,6 +36,21 @@ NOT_USED = (
     r"simply|obviously|easily|utilize|leverage|seamless|robust|blazing|whitelist|blacklist|slave|sanity|crazy|trivial|"
     r"datapoint|data point|hyper-plane|of course|in order to|e\.g|i\.e|etc"
 )
+INSTEAD = {
+    "likeness(?:es)?": "similarity",
+    "(?:the same|the other|the|its) bits": "bitwise identical",
+    "mend(?:s|ed|ing)?|go(?:es)? wrong": "fix, correct",
+    "(?:has|have|had) to go|takes? (?:\\w+ )?out": "must be removed",
+    "goes on|for ever|of yours": "continues, without bound, your",
+    "told|tells? (?:whether|which|how)|says? so": "reports, decides",
+    "without a price|has a price|priced": "penalised",
+    "whole numbers?": "integer",
+    "somebody|anybody|to blame|accuses?": "a person who does something, or cause",
+    "(?:scikit-learn|statsmodels|SciPy|R) brings": "ships",
+    "memory holds": "fits in memory",
+    ", too(?=[,.;:)]| and| \\|)": "also, before the verb",
+}
+"""Homely words on pages for users, and the terms to use instead."""
 
 
 @pytest.mark.parametrize("name", WITH_CODE)
@@ -86,6 +101,15 @@ def test_words_that_are_not_used(name: str) -> None:
         return
     text = without_code((PROJECT / name).read_text())
     assert re.findall(rf"\b(?:{NOT_USED})\b", text, re.IGNORECASE) == []
+
+
+@pytest.mark.parametrize("name", [*(name for name in NAMES if not name.startswith("docs/development/")), "cluster/README.md"])
+def test_terms_stand_where_homely_words_could(name: str) -> None:
+    text = " ".join(without_code((PROJECT / name).read_text()).split())
+    found = {
+        (word, term) for word, term in INSTEAD.items() for _ in re.finditer(rf"(?<!\w)(?:{word})(?!\w)", text, re.IGNORECASE)
+    }
+    assert found == set()
 
 
 def test_the_reference_has_all_public_names() -> None:
