@@ -100,7 +100,7 @@ class Displayed(ABC):
 
     @property
     def is_decided(self) -> bool:
-        """Whether it says what was asked, where its run was not ended by a limit."""
+        """Whether it decides what was asked, so that no limit ended its run."""
         return True
 
     @abstractmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 import dfeas
+import dfeas.estimators
 from tests import documentation
 from tests.documentation import PAGES, PROJECT, blocks
 
@@ -110,6 +112,29 @@ def test_terms_stand_where_homely_words_could(name: str) -> None:
         (word, term) for word, term in INSTEAD.items() for _ in re.finditer(rf"(?<!\w)(?:{word})(?!\w)", text, re.IGNORECASE)
     }
     assert found == set()
+
+
+def public_docstrings() -> dict[str, str]:
+    """Of what users call, and of the methods of what they get."""
+    found = {}
+    for module in (dfeas, dfeas.estimators):
+        for name in module.__all__:
+            public = getattr(module, name)
+            members = [each for each in vars(public) if not each.startswith("_")] if inspect.isclass(public) else []
+            for member in [public, *(getattr(public, each) for each in members)]:
+                if callable(member) or isinstance(member, property):
+                    found[f"{name} {getattr(member, '__name__', '')}"] = inspect.getdoc(member) or ""
+    return found
+
+
+def test_docstrings_have_the_terms_of_the_pages() -> None:
+    wrong = {
+        (name, word)
+        for name, text in public_docstrings().items()
+        for word in INSTEAD
+        if re.search(rf"(?<!\w)(?:{word})(?!\w)", re.sub(r"``[^`]*``", "CODE", " ".join(text.split())), re.IGNORECASE)
+    }
+    assert wrong == set()
 
 
 def test_the_reference_has_all_public_names() -> None:

@@ -84,7 +84,7 @@ def report(
     BadInputError
         There is no finished run.
     CorruptDataError
-        Files of a run are missing or damaged. If only the data is gone, the page says so.
+        Files of a run are missing or damaged. If only the data is gone, the page reports it.
 
     Examples
     --------
