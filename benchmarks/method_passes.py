@@ -24,8 +24,7 @@ INSTANCES = [
     ("halfspace", 100, 50_000, {}),
     ("halfspace", 100, 50_000, {"seed": 1}),
     ("halfspace", 100, 50_000, {"seed": 2}),
-    ("planted", 100, 50_000, {"margin": 0.1}),
-    ("planted", 100, 50_000, {"margin": 0.01}),
+    *(("planted", 100, 50_000, {"margin": margin}) for margin in (0.1, 0.03, 0.01, 0.003)),
     ("gaussian", 100, 50_000, {}),
     ("one-flip", 100, 50_000, {"margin": 0.01}),
 ]

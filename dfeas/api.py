@@ -105,7 +105,7 @@ def ingest(
     decimal : {".", ","}
         Decimal sign of numbers in text.
     features : int, optional
-        Number of features in svmlight; None takes as many as its indices say.
+        Number of features in svmlight; None takes as many as its largest index.
     dtype : {"float32", "float64"}, optional
         Type to which tables and svmlight are rounded.
     zero_based : bool
@@ -126,7 +126,7 @@ def ingest(
         Replace a dataset that is at OUT, once the new one is written; nothing else is replaced.
     progress : bool, or callable, optional
         Show a line on stderr, as the commands do; or call this with the points done, and the number of all, if known.
-        None: the setting, which shows nothing unless ``DFEAS_PROGRESS`` says so.
+        None: the setting ``DFEAS_PROGRESS``, by default nothing.
     note : callable, optional
         Called with a line about what was cast or dropped.
 
@@ -321,7 +321,7 @@ def solve(
         The run may end with ``eps-infeasible``: no unit vector has a margin above eps on the unit points. By default ``auto``
         and working sets do not end so; another method that you name does so at 0.001.
     margin_tolerance : float, optional
-        Go on past the first separator until margin_lower >= (1 - margin_tolerance) margin_upper: the hyperplane of maximum
+        Continue past the first separator until margin_lower >= (1 - margin_tolerance) margin_upper: the hyperplane of maximum
         margin (hard-margin SVM) up to this share.
     start : path, or Result, optional
         A finished run of ``dfeas.solve`` or ``dfeas.soft_margin`` on similar data: its hyperplane is tried first, or the
@@ -331,7 +331,7 @@ def solve(
         Stop after so many passes over the data.
     time_limit : float, optional
         Stop so many seconds after the call has begun, waiting for a scheduler and for workers included; a read ends first if
-        that takes less than two more. Where nothing could be opened by then, UndecidedError says what was waited for.
+        that takes less than two more. Where nothing could be opened by then, UndecidedError names what was waited for.
     memory : int or str, optional
         Budget in bytes, per process, for blocks, answers and columns in memory; text such as ``"2GB"`` or ``"512MiB"``. None:
         the setting.
@@ -341,7 +341,7 @@ def solve(
         data: threads of this process; within a task of Dask one.
     out : path, optional
         Folder, or URL in an object store, for result.json, certificate.npz and trace.jsonl, and for checkpoints, from which
-        ``dfeas.resume`` goes on.
+        ``dfeas.resume`` continues.
     force : bool
         Replace what a run of dfeas left in ``out`` before, once the new one is finished; nothing else is replaced.
     callback : callable, optional
@@ -486,7 +486,7 @@ def race(
         Names of methods, as of ``dfeas.solve``, each once, in text with commas between them; or methods of your own, which are
         objects with the functions of ``dfeas.methods.protocol.Method``, on points without a kernel.
     first : bool
-        End all methods at the first verdict; otherwise each goes on to its own verdict, or a limit.
+        End all methods at the first verdict; otherwise each continues to its own verdict, or a limit.
     positive, intercept, mask, transform, kernel, eps, margin_tolerance : optional
         As in ``dfeas.solve``.
     max_passes, time_limit, memory, client, out, force, callback : optional
@@ -561,10 +561,10 @@ def soft_margin(
         As in ``dfeas.solve``.
     transform : {"std", "maxabs", "center"}, or several, optional
         As in ``dfeas.solve``. With a free bias centring alone changes no hyperplane, only how far numbers cancel; a bias that
-        has a price is that of the centred points, and without an intercept the hyperplane goes through their mean.
+        is penalised is that of the centred points, and without an intercept the hyperplane goes through their mean.
     C : float, or sequence of float
-        Price of losses, above 0; several are fitted on the same reads. With folds the one with the least error on the points
-        that were left out is chosen, of equal ones the smallest; without folds the greatest.
+        Regularisation parameter, the weight of losses, above 0; several are fitted on the same reads. With folds the one with
+        the least error on the points that were left out is chosen, of equal ones the smallest; without folds the greatest.
     loss : {"hinge", "squared_hinge"}
         max(0, z), or its square; as LIBLINEAR, without a factor of one half.
     tol : float
@@ -709,7 +709,7 @@ def resume(
     client: Workers | None = None,
     callback: Callable[[Any], object] | None = None,
 ) -> Result | Race | OneVsRest | SoftMarginResult | SoftMarginClasses | HardMargin | Separation | Hull:
-    """Go on with a run from its last checkpoint; the result has the same bits as if it had never been interrupted.
+    """Continue a run from its last checkpoint; the result is bitwise identical to that of an uninterrupted run.
 
     Parameters
     ----------

@@ -98,7 +98,7 @@ class Displayed(ABC):
 
     @property
     def is_decided(self) -> bool:
-        """Whether it says what was asked, where its run was not ended by a limit."""
+        """Whether it decides what was asked, so that no limit ended its run."""
         return True
 
     @abstractmethod
@@ -130,14 +130,24 @@ class Displayed(ABC):
 
 
 def lines(parts: Iterable[Part], columns: float = math.inf, paint: Paint = str) -> Iterator[str]:
-    """Parts as text; grids fit in so many columns if they can."""
+    """Parts as text, which fits in so many columns if it can: a text that is longer continues below its first line."""
     for part in parts:
         if isinstance(part, Grid):
             yield from part.lines(columns)
             continue
-        word = "" if part.word is None else f"{part.word:{WORD}} "
-        painted = paint(visible(part.verdict)) if part.verdict else ""
-        yield f"{visible(word)}{painted}{visible(part.text)}".rstrip()
+        word = "" if part.word is None else f"{visible(part.word):{WORD}} "
+        verdict, text = visible(part.verdict), visible(part.text)
+        first, *more = fold(f"{verdict}{text}", columns - len(word))
+        whole = verdict and first.startswith(verdict)
+        yield f"{word}{paint(verdict) + first.removeprefix(verdict) if whole else first}".rstrip()
+        yield from (" " * len(word) + line for line in more)
+
+
+def fold(text: str, columns: float) -> list[str]:
+    """A text as lines of so many columns, which end between words; one that fits stays as it is."""
+    if len(text) <= columns:
+        return [text]
+    return wrap(text, max(1, int(columns)), break_long_words=False, break_on_hyphens=False) or [""]
 
 
 def plain(value: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import math
+import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,13 +26,14 @@ try:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
     from matplotlib.scale import SymmetricalLogScale
-    from matplotlib.ticker import MaxNLocator, SymmetricalLogLocator
+    from matplotlib.ticker import FixedLocator, MaxNLocator
 except ModuleNotFoundError:
     raise UsageError(f"a figure needs matplotlib: {install('report')}") from None
 
 BLUE, ORANGE, GREEN, PINK, BLACK, RED, GREY = "#0072b2", "#8f7a00", "#00805d", "#b4558c", "#101010", "#cc5200", "#5f6b7a"
+GRID = "#e4e7eb"
 """Colours that people with any kind of colour vision tell apart: those of Okabe and Ito (2008), some of them darker, so that
-each stands out from white."""
+each stands out from white, and from what is nearly black: BLACK becomes the colour of text there."""
 SERIES = (BLUE, RED, GREEN, PINK, ORANGE, BLACK, GREY)
 MARKERS = "os^DvPXp*"
 """Colours and dots of several runs, in order: after seven runs the same colour comes with another dot."""
@@ -43,12 +45,13 @@ _STYLE: Any = {
     "axes.spines.right": False,
     "axes.grid": True,
     "axes.axisbelow": True,
-    "grid.color": "#e4e7eb",
+    "grid.color": GRID,
     "legend.frameon": False,
     "lines.markersize": 4.5,
     "svg.hashsalt": "dfeas",  # the same figure, the same bytes
     "svg.fonttype": "none",  # letters that the font does not have are those of who reads
 }
+_THEME = "svg:root{color:#101010}@media(prefers-color-scheme:dark){svg:root{color:#e6edf3}}"
 
 
 @contextmanager
@@ -68,9 +71,20 @@ def new_figure(width: float = 6.4, height: float = 3.4) -> Figure:
 
 def encode_figure(figure: Figure) -> str:
     """The figure as a URL that holds all of it: an image runs no scripts, and loads nothing."""
-    file = io.BytesIO()
-    figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
-    return "data:image/svg+xml;base64," + base64.b64encode(file.getvalue()).decode()
+    file = io.StringIO()
+    figure.savefig(file, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    return "data:image/svg+xml;base64," + base64.b64encode(follow_theme(file.getvalue()).encode()).decode()
+
+
+def follow_theme(figure: str) -> str:
+    """An SVG of matplotlib whose black is the colour of text: of the page that includes it, or, where it is an image, of the
+    light or the dark theme of whoever looks at it.
+    """
+    figure = re.sub(r"<metadata>.*?</metadata>\s*", "", figure, flags=re.DOTALL)
+    figure = re.sub(r'<g id="[a-z0-9.]+_\d+">', "<g>", figure)  # names that two figures of a page would share
+    figure = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", f"<style>{_THEME}</style>", figure, count=1, flags=re.DOTALL)
+    figure = re.sub(rf"{GRID}\b", "currentColor; stroke-opacity: 0.15", re.sub(rf"#000000|{BLACK}", "currentColor", figure))
+    return figure.replace("<svg ", '<svg fill="currentColor" stroke-linejoin="round" ', 1)
 
 
 def draw_path(values: dict[str, Any], out: Place) -> None:
@@ -95,15 +109,25 @@ def plot_traces(runs: Mapping[str, Passes], ax: Axes | None, gap: bool = False, 
     """Draw what runs knew after each pass where the caller wants it, or in a figure of pyplot. Raises UsageError."""
     if against not in AGAINST:
         raise UsageError(f"against: expected {', '.join(AGAINST)}, got {against!r}")
-    if ax is None:
-        from matplotlib import pyplot
+    if ax is not None:
+        return _draw_traces(runs, ax, gap, against)
+    from matplotlib import pyplot
 
-        ax = pyplot.subplots(layout="constrained")[1]
+    with style():
+        figure, own = pyplot.subplots(layout="constrained")
+        legend = _draw_traces(runs, own, gap, against).get_legend()
+        if legend is not None:
+            legend.remove()
+        _add_legend(figure, own)
+    return own
+
+
+def _draw_traces(runs: Mapping[str, Passes], axes: Axes, gap: bool, against: str) -> Axes:
     if gap:
-        draw_gaps(runs, against, ax)
+        draw_gaps(runs, against, axes)
     else:
-        draw_brackets(runs, (), axes=ax, against=against)
-    return ax
+        draw_brackets(runs, (), axes=axes, against=against)
+    return axes
 
 
 def draw_gaps(runs: Mapping[str, Passes], against: str, axes: Axes) -> Figure:
@@ -167,26 +191,38 @@ def draw_brackets(
             label = text if len(runs) == 1 else "" if place else plain(name)
             look = {"color": colour, "marker": dot, "linestyle": dash}
             curves.append((label, [known[against] for known in passes], [known[end] for known in passes], look))
+    if len(runs) > 1 and not upper_only:
+        curves += [(text, [], [], {"color": GREY, "marker": "", "linestyle": dash}) for _, dash, text in ends]
     asked = {f"eps {value:g}": value for value in sorted(set(eps))}
     return draw_course(curves, asked, "objective" if soft else "margin", axes, against)
 
 
-def draw_margins(found: HistogramAnswer, classes: tuple[str, str], margin: float) -> Figure:
-    """A histogram of the points of each class by their score, on a scale of decades; a margin above 0 is marked."""
+def draw_margins(
+    found: HistogramAnswer, classes: tuple[str, str], margin: float, suspects: Mapping[str, float] | None = None
+) -> Figure:
+    """A histogram of the points by their score, on a scale of decades: those labelled +1 upwards, those labelled -1 downwards.
+    A margin above 0 is marked, and so are the scores of suspects, by their names.
+    """
     figure = new_figure()
     axes, used = figure.subplots(), np.flatnonzero(found.counts.any(axis=0))
     away = used[used != len(found.edges) // 2 - 1]  # not around zero
     least = _scale_by_decades(axes, "x", [*found.edges[away], *found.edges[away + 1], *[0.0][: len(used) - len(away)]])
     edges = np.where(np.abs(found.edges) > LEAST, found.edges, np.sign(found.edges) * least / 4)[used[0] : used[-1] + 2]
-    for sign, colour, label in ((1, BLUE, "label +1"), (0, RED, "label -1")):
-        called = "" if classes[sign] in ("+1", "-1", "1") else f" ({plain(classes[sign])})"
+    highest = [0, 0]
+    for sign, up, colour, label in ((1, 1, BLUE, "label +1"), (0, -1, RED, "label -1")):
         counts = found.counts[sign, used[0] : used[-1] + 1]
-        axes.stairs(counts, edges, fill=True, alpha=0.6, color=colour, label=label + called)
+        highest[sign] = int(counts.max())
+        if highest[sign]:
+            called = "" if classes[sign] in ("+1", "-1", "1") else f" ({plain(classes[sign]).strip()})"
+            axes.stairs(up * counts, edges, fill=True, color=colour, label=label + called)
     if margin > 0:
-        axes.axvline(margin, color="black", linestyle="--", label=f"margin {margin:.3g}")
+        axes.axvline(margin, color=BLACK, linestyle="--", label=f"margin {margin:.3g}")
+    for (name, score), dash in zip((suspects or {}).items(), cycle((":", "-.", "--")), strict=False):
+        axes.axvline(score, color=PINK, linestyle=dash, label=plain(name))
+    axes.axhline(0, color=BLACK, linewidth=0.8)
     axes.set_yscale("symlog", linthresh=1)
-    axes.set_ylim(0, 2 * int(found.counts.max()))
-    axes.yaxis.set_major_formatter("{x:g}")
+    axes.set_ylim(-2 * highest[0], 2 * highest[1])
+    axes.yaxis.set_major_formatter(lambda count, _: f"{abs(count):g}")
     axes.set(xlabel="signed distance of unit points from the hyperplane", ylabel="points")
     return _add_legend(figure, axes)
 
@@ -232,8 +268,8 @@ def plain(text: str) -> str:
 
 
 def _scale_by_decades(axes: Axes, which: Literal["x", "y"], values: Sequence[float] | Floats) -> float:
-    """Decades on those sides of zero where there are values; the axis ends at powers of ten, which have labels. Returns the
-    least size that is in a decade; below it the axis is linear.
+    """Decades on those sides of zero where there are values; the axis ends a little beyond powers of ten, the outermost of
+    which have labels. Returns the least size that is in a decade; below it the axis is linear.
     """
     found = np.array(values, np.float64)
     found = found[np.isfinite(found)]
@@ -245,12 +281,13 @@ def _scale_by_decades(axes: Axes, which: Literal["x", "y"], values: Sequence[flo
     above, below = (10.0 ** math.ceil(math.log10(side.max())) if side.size else 0.0 for side in (positive, negative))
     if not negative.size:
         above = max(above, 10 * least)
-    low = least if found.min(initial=1.0) > floor else -below
+    low = least if found.min(initial=1.0) > floor else -1.25 * below
     axis: Axis = axes.xaxis if which == "x" else axes.yaxis
-    axes.set(**{f"{which}scale": SymmetricalLogScale(axis, linthresh=least), f"{which}lim": (low, above)})
-    locator = axis.get_major_locator()
-    assert isinstance(locator, SymmetricalLogLocator), "that of the scale"
-    locator.set_params(numticks=7)
+    axes.set(**{f"{which}scale": SymmetricalLogScale(axis, linthresh=least), f"{which}lim": (low, 1.25 * above)})
+    tops = [(sign, round(math.log10(end))) for sign, end in ((1, above), (-1, below)) if end]
+    lowest = round(math.log10(least))
+    step = max(1, math.ceil(sum(top - lowest + 1 for _, top in tops) / 7))
+    axis.set_major_locator(FixedLocator([0.0, *(sign * 10.0**k for sign, top in tops for k in range(top, lowest - 1, -step))]))
     axis.set_major_formatter("{x:g}")
     return least
 

@@ -101,6 +101,23 @@ def write_formula(translator: Any, node: Any) -> None:
     raise SkipNode
 
 
+def include_figures(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Figures of ours as a part of the page, so that they have the colour of its text in light and in dark."""
+
+    places = {name: Path(app.srcdir) / place for place, name in app.builder.images.items()}
+
+    def include(image: re.Match[str]) -> str:
+        figure = places[image["name"]].read_text()
+        if "currentColor" not in figure:
+            return image[0]
+        alt = re.search(r'alt="[^"]*"', image[0])
+        shown = f'<svg class="figure" role="img" aria-{alt[0].replace("alt", "label", 1) if alt else "hidden=true"} '
+        return shown + figure.partition("<svg ")[2]
+
+    if "body" in context:
+        context["body"] = re.sub(r'<img [^>]*src="[^"]*_images/(?P<name>[^"/]+\.svg)"[^>]*>', include, context["body"])
+
+
 def setup(app: Any) -> None:
     """Before numpydoc reads them; the notes of commands follow their options."""
     from click import Context
@@ -113,6 +130,7 @@ def setup(app: Any) -> None:
         if isinstance(command, Command) and command.notes is not None:
             command.epilog = command.notes()
     app.add_html_math_renderer("mathml", (write_formula, None), (write_formula, None))
+    app.connect("html-page-context", include_figures)
     app.connect("autodoc-process-docstring", plain, priority=1)
     app.connect("sphinx-click-process-description", describe)
     app.connect("sphinx-click-process-epilog", append_examples)

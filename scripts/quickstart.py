@@ -34,7 +34,7 @@ def title(text: str) -> None:
 
 
 def picture(results: Path) -> Path:
-    """Draw the coefficients of the digits' run: ink where they are blue speaks for a zero."""
+    """Draw what each pixel of the digits' run adds to the score when its ink grows by one standard deviation."""
     import matplotlib as mpl  # takes a second
 
     mpl.use("agg")
@@ -42,12 +42,14 @@ def picture(results: Path) -> Path:
 
     from dfeas import load
 
-    coef = load(results / "digits-run").coef
-    pyplot.figure(figsize=(3, 3), layout="constrained")
-    pyplot.imshow(coef.reshape(8, 8), cmap="RdBu", vmin=-abs(coef).max(), vmax=abs(coef).max())
-    pyplot.title("blue: ink speaks for a zero")
+    effect = (load(results / "digits-run").coef * load_digits().data.std(axis=0)).reshape(8, 8)
+    largest = abs(effect).max()
+    pyplot.figure(figsize=(4.2, 3.4), layout="constrained")
+    pyplot.imshow(effect / largest, cmap="RdBu", vmin=-1, vmax=1)
+    pyplot.colorbar(label="effect on the score, over the largest one")
+    pyplot.title("is it a zero? blue pixels say yes")
     pyplot.axis("off")
-    pyplot.savefig(results / "zero.png", dpi=100)
+    pyplot.savefig(results / "zero.png", dpi=130)
     return results / "zero.png"
 
 

@@ -235,3 +235,12 @@ def test_files_are_named_only_where_there_are_some(tmp_path: Path) -> None:
         assert ("margin.json" in str(dfeas.hard_margin(points, labels, out=out))) == (out is not None)
     for out in (None, tmp_path / "hull"):
         assert ("certificate.npz" in str(dfeas.in_hull([5.0, 5.0], points, out=out))) == (out is not None)
+
+
+@given(st.lists(st.text("abcdef()-.", min_size=1, max_size=30), min_size=1, max_size=30).map(" ".join), st.integers(46, 120))
+def test_a_long_text_continues_below_its_first_line_between_words(text: str, columns: int) -> None:
+    shown = list(lines([Row("verdict", f" {text}", "feasible")], columns, lambda word: f"<{word}>"))
+    assert shown[0].startswith("verdict      <feasible>")
+    assert all(len(line) - 2 * ("<feasible>" in line) <= columns for line in shown)
+    assert " ".join(line[13:] for line in shown).replace("<feasible>", "feasible").split() == f"feasible {text}".split()
+    assert list(lines([Row("verdict", f" {text}", "feasible")])) == [f"verdict      feasible {text}".rstrip()]

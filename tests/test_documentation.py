@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import dfeas
+import dfeas.estimators
 from dfeas.cones.space import CONE_METHODS
 from tests import documentation
 from tests.documentation import PAGES, PROJECT, blocks
@@ -38,6 +39,21 @@ NOT_USED = (
     r"simply|obviously|easily|utilize|leverage|seamless|robust|blazing|whitelist|blacklist|slave|sanity|crazy|trivial|"
     r"datapoint|data point|hyper-plane|of course|in order to|e\.g|i\.e|etc"
 )
+INSTEAD = {
+    "likeness(?:es)?": "similarity",
+    "(?:the same|the other|the|its) bits": "bitwise identical",
+    "mend(?:s|ed|ing)?|go(?:es)? wrong": "fix, correct",
+    "(?:has|have|had) to go|takes? (?:\\w+ )?out": "must be removed",
+    "goes on|for ever|of yours": "continues, without bound, your",
+    "told|tells? (?:whether|which|how)|says? so": "reports, decides",
+    "without a price|has a price|priced": "penalised",
+    "whole numbers?": "integer",
+    "somebody|anybody|to blame|accuses?": "a person who does something, or cause",
+    "(?:scikit-learn|statsmodels|SciPy|R) brings": "ships",
+    "memory holds": "fits in memory",
+    ", too(?=[,.;:)]| and| \\|)": "also, before the verb",
+}
+"""Homely words on pages for users, and the terms to use instead."""
 
 
 @pytest.mark.parametrize("name", WITH_CODE)
@@ -88,6 +104,38 @@ def test_words_that_are_not_used(name: str) -> None:
         return
     text = without_code((PROJECT / name).read_text())
     assert re.findall(rf"\b(?:{NOT_USED})\b", text, re.IGNORECASE) == []
+
+
+@pytest.mark.parametrize("name", [*(name for name in NAMES if not name.startswith("docs/development/")), "cluster/README.md"])
+def test_terms_stand_where_homely_words_could(name: str) -> None:
+    text = " ".join(without_code((PROJECT / name).read_text()).split())
+    found = {
+        (word, term) for word, term in INSTEAD.items() for _ in re.finditer(rf"(?<!\w)(?:{word})(?!\w)", text, re.IGNORECASE)
+    }
+    assert found == set()
+
+
+def public_docstrings() -> dict[str, str]:
+    """Of what users call, and of the methods of what they get."""
+    found = {}
+    for module in (dfeas, dfeas.estimators):
+        for name in module.__all__:
+            public = getattr(module, name)
+            members = [each for each in vars(public) if not each.startswith("_")] if inspect.isclass(public) else []
+            for member in [public, *(getattr(public, each) for each in members)]:
+                if callable(member) or isinstance(member, property):
+                    found[f"{name} {getattr(member, '__name__', '')}"] = inspect.getdoc(member) or ""
+    return found
+
+
+def test_docstrings_have_the_terms_of_the_pages() -> None:
+    wrong = {
+        (name, word)
+        for name, text in public_docstrings().items()
+        for word in INSTEAD
+        if re.search(rf"(?<!\w)(?:{word})(?!\w)", re.sub(r"``[^`]*``", "CODE", " ".join(text.split())), re.IGNORECASE)
+    }
+    assert wrong == set()
 
 
 def test_the_reference_has_all_public_names() -> None:

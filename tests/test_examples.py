@@ -59,7 +59,7 @@ def test_the_gallery_shows_all_of_its_scripts() -> None:
     text = (SCRIPTS.parent / "docs" / "gallery" / "index.md").read_text()
     assert {path.stem for path in (SCRIPTS / "gallery").glob("*.py")} == set(GALLERY)
     for name in GALLERY:
-        assert f"]({name}.png)" in text
+        assert f"]({name}.svg)" in text
         assert text.count(f"scripts/gallery/{name}.py") == 2
 
 

@@ -18,8 +18,22 @@ def test_the_table_beside_others_is_what_was_recorded() -> None:
             wrong = re.match(r"(all|\d+) on", cells[5])
             count = "" if wrong is None else wrong[1].replace("all", "0")
             recorded[cells[1]] = ["none in 8" if "nothing in 8 s" in cells[2] else cells[6], count, cells[4]]
-    shown = (ROOT / "README.md").read_text().partition("## Beside others")[2].partition("Trust the ratios")[0]
+    shown = (ROOT / "README.md").read_text().partition("## Compared with")[2].partition("A perceptron")[0]
     told = {cells[0]: cells[1:] for cells in rows(shown)[2:]}
     assert len(told) == 8
     for solver, cells in told.items():
         assert cells == recorded[solver], solver
+
+
+def test_what_readme_says_of_records_is_what_they_have() -> None:
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    regimes = rows((ROOT / "benchmarks/results/regimes.md").read_text())
+    *others, most = sorted(float(cells[5]) for cells in regimes if re.fullmatch(r"[\d.]+", cells[5]))
+    assert max(others) <= 6
+    assert most == 10
+    assert f"{len(others)} of {len(others) + 1} kinds of hard points in at most six reads, and the last one in ten" in readme
+    peers = (ROOT / "benchmarks/results/peers.md").read_text()
+    (flip,) = [cells for cells in rows(peers) if cells[:2] == ["one flip, 100 x 200000", "dfeas"]]
+    assert f"names {flip[5].split()[0]} points in conflict after {flip[6]} s" in readme
+    assert peers.startswith("## 2026-11-26,")
+    assert "on 26 November 2026" in readme

@@ -80,7 +80,7 @@ def test_what_an_index_shows_has_no_link_that_leads_nowhere() -> None:
     for text in (alone, hosted):
         assert all(target.startswith(("https://", "#")) for target in links.findall(text))
     assert len(links.findall(hosted)) == len(links.findall(readme)) > len(links.findall(alone))
-    assert "](https://host/us/dfeas/blob/v1.2.3/docs/pictures/overview.png?raw=true)" in hosted
+    assert "](https://host/us/dfeas/blob/v1.2.3/docs/pictures/overview-margin.svg?raw=true)" in hosted
     assert "![" not in alone
     assert "[Your first verdict](" in hosted
     assert "Your first verdict" in alone

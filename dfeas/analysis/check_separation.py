@@ -79,7 +79,7 @@ def check_separation(
     time_limit: float | None = None,
     memory: str | int | None = None,
 ) -> Separated | Separations:
-    """Say whether a regression of y on X has finite estimates; if not, because of which columns and rows, and what helps.
+    """Decide whether a regression of y on X has finite estimates; if not, because of which columns and rows.
 
     Logit, probit, multinomial logit and Poisson regressions have no finite estimates if a combination of columns separates
     the outcomes; software then reports large numbers with larger errors, or none at all. Every answer is proved.
@@ -118,7 +118,7 @@ def check_separation(
     sep, decimal : str
         Separator of cells in a CSV file, by default a comma, and the decimal sign of its numbers.
     missing : {"raise", "drop"}
-        What happens to rows that miss a value, as in statsmodels; ``notes`` of the answer says how many were dropped.
+        What happens to rows that miss a value, as in statsmodels; ``notes`` of the answer counts those that were dropped.
     trust_formula : bool
         Whether a formula may run any Python. By default it has names, numbers, text, operators, and calls of C, I, Q, poly,
         bs, cr, cs, cc, center, scale, standardize, offset, contrasts, log, exp, sqrt, abs and the like, also as ``np.log``.

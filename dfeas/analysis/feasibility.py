@@ -73,7 +73,7 @@ def feasible(
     b : array (n,), series, or path
         Right sides, finite numbers; a series beside a frame has its index.
     equal : (E, f), optional
-        E x = f: an array (p, m) and one (p,), or paths, which memory holds. Columns with the names of those of A may be in any
+        E x = f: an array (p, m) and one (p,), or paths, held in memory. Columns with the names of those of A may be in any
         order.
     bounds : (low, high), sequence of m such pairs, ``scipy.optimize.Bounds``, frame, dict, or path, optional
         One pair for all variables, or one for each; None, or an infinite number, is no bound. A dict has pairs by the names of

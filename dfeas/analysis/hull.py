@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from dfeas.engine.protocol import Workers
 
 EPS = 1e-9
-"""|Ax| up to this ends a run in float64; integers go on from there."""
+"""|Ax| up to this ends a run in float64; integers continue from there."""
 INSIDE = {FEASIBLE: False, INFEASIBLE: True}
 """What a verdict about the points as they are seen from the point says; the others leave it open."""
 
@@ -67,13 +67,13 @@ def in_hull(
     Parameters
     ----------
     point : array (m,) or (1, m), series, data frame of one row, or path
-        The path is that of a .npy file. If entries and features have names, these say which belong together, in any order.
+        The path is that of a .npy file. If entries and features have names, entries are matched by these, in any order.
     X : array (n, m), data frame, or path
         What ``dfeas.solve`` takes, without labels: those of a dataset do not matter.
     method : str
         A name of ``dfeas.METHODS``, or ``auto``.
     eps : float
-        |Ax| up to this ends the run in float64; if eps is at most 1e-9, integers go on from there.
+        |Ax| up to this ends the run in float64; if eps is at most 1e-9, integers continue from there.
     max_passes, time_limit, memory, client, out, force, callback : optional
         As in ``dfeas.solve``.
 

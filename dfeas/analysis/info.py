@@ -92,7 +92,7 @@ class Info(Displayed):
 
 
 def info(X: str | Path, y: str | Path | None = None) -> Info:
-    """Say what a dataset is, without reading its points.
+    """Describe a dataset, without reading its points.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ def predict(
         where that is not known, as they were beside the points, the column that is no feature of it, if there is one only.
     out : path, optional
         A .npy file for the scores (n,), float64, or for the classes (n,), int16, of a one-vs-rest run; or a .parquet file or
-        a .zarr folder with ``score`` and ``class``. It appears when it is whole; memory holds only some blocks.
+        a .zarr folder with ``score`` and ``class``. It appears when it is whole; only some blocks are in memory.
     force : bool
         Replace what such a call has written to ``out``, once the new one is written.
     positive : str, optional
@@ -58,7 +58,7 @@ def predict(
     memory : int or str
         Budget in bytes for blocks, and for the scores of some of them.
     progress : bool, or callable, optional
-        Show how many points are in ``out``, or be told ``(done, of)``; by default the setting.
+        Show how many points are in ``out``, or call this with both numbers; by default the setting.
     follow : bool
         Read the points of an expansion at a URL that only the run names: who wrote its files would choose where requests go,
         which are signed with your credentials.

@@ -79,7 +79,7 @@ def separation(
     force: bool = False,
     callback: Callable[[Any], object] | None = None,
 ) -> Separation:
-    """Say whether labelled points are completely separated, quasi-completely separated, or overlap.
+    """Decide whether labelled points are completely separated, quasi-completely separated, or overlap.
 
     With ``out`` the folder also gets ``separation.json``. Limits of time and passes
     hold for everything together.

@@ -82,7 +82,7 @@ def suspects(
     out: str | Path | None = None,
     force: bool = False,
 ) -> Suspects:
-    """Find points that have to go, or to change their labels, before a hyperplane separates the others.
+    """Find points that must be removed or relabelled before a hyperplane separates the others.
 
     There are no checkpoints: each call begins anew.
 
@@ -96,7 +96,7 @@ def suspects(
     Returns
     -------
     Suspects
-        The points, how many are enough, and how many have to go at least.
+        The points, how many are enough, and how many must be removed at least.
 
     Raises
     ------

@@ -50,7 +50,7 @@ class Answer(Displayed):
         return saved
 
     def to_json(self) -> dict[str, Any]:
-        """The keys of the file; some only where there is something to say."""
+        """The keys of the file; some only where they apply."""
         return {name: value for name, value in super().to_json().items() if value is not None or name not in _NOT_ALWAYS}
 
     @classmethod

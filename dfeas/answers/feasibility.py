@@ -128,7 +128,7 @@ class Feasibility(Conclusion):
         memory: str | int | None = None,
         follow: bool = False,
     ) -> Check:
-        """Check the solution, or the multipliers, against the system in whole numbers, in one read, or two for its rounding.
+        """Check the solution, or the multipliers, against the system in integer arithmetic, in one read, or two for rounding.
 
         Parameters
         ----------
@@ -151,7 +151,7 @@ class Feasibility(Conclusion):
         CheckFailedError
             It does not follow.
         UsageError
-            The files say that the system is at a URL, and neither it is given nor ``follow``.
+            The files have a URL as the place of the system, and neither it is given nor ``follow``.
         BadInputError, CorruptDataError
             The system is not given, or is another one.
         """

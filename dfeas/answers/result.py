@@ -195,7 +195,7 @@ class Result(Fitted):
     dual : array (N,) of float64, optional
         For an infeasible one: z in the dual cone with A'z = 0 and b'z <= 0, rounded. No file has it.
     loaded : bool
-        Whether it comes from the files of a run, which somebody else may have written.
+        Whether it comes from the files of a run, which another person may have written.
 
     Examples
     --------
@@ -315,7 +315,7 @@ class Result(Fitted):
         BadInputError, CorruptDataError
             The data is not given, or is other data.
         UsageError
-            The files say that the data is at a URL, and neither ``X`` is given nor ``follow``.
+            The files have a URL as the place of the data, and neither ``X`` is given nor ``follow``.
         """
         from dfeas.answers.check.proof import find_data, prove_again
 
@@ -346,7 +346,7 @@ class Result(Fitted):
     def separator(self) -> NDArray[np.float64] | Any:
         """The separator (m,) or (m+1,) with the intercept last; for an undecided run the best direction, which is none.
 
-        Where float64 has none that is proved it is the rounding of whole numbers, ``evidence.integers``.
+        Where float64 has none that is proved it is the rounding of integers, ``evidence.integers``.
         With a kernel it has no entries: it is the sum of the unit vectors of the points ``support`` times ``weights``.
         """
         separates = self.evidence is not None and self.evidence.kind == "separator" and not self.evidence.kernel

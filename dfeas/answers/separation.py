@@ -113,7 +113,7 @@ class Hull(Displayed):
         Between the point and the combination, as float64 computes it.
     coef : array (m,) of float64, optional
         Normal of a hyperplane through the point that has all points on its positive side; or its rounding, if
-        ``result.evidence`` has it in whole numbers.
+        ``result.evidence`` has it as integers.
     result : Result
         Result about the points as seen from this point: bracket, proof, cost.
     exactly : Separation, optional

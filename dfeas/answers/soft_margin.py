@@ -141,7 +141,7 @@ class SoftMarginResult(Fitted):
     weighed : Sparse, optional
         With the hinge: dual variables of the points in memory, divided by their sum.
     view : str
-        How points were seen, as certificates say it; empty for points as they are stored.
+        How points were seen, as in certificates; empty for points as they are stored.
     trace : Trace, optional
         What was known after each pass about the problem with the widest gap, as ``trace.jsonl`` has it.
 

@@ -51,12 +51,12 @@ _SHAPE = {
 
 @dataclass(frozen=True, repr=False)
 class Suspects(Answer):
-    """Points that have to go, or to change their labels, before a hyperplane separates the others.
+    """Points that must be removed or relabelled before a hyperplane separates the others.
 
     Attributes
     ----------
     at_least : int
-        At least so many points have to go, proved by as many ``conflicts`` without a common point.
+        At least so many points must be removed, proved by as many ``conflicts`` without a common point.
     enough : int
         So many points are enough, those that are ``needed``: y separates all others, proved.
     points : list of dict
@@ -160,7 +160,7 @@ class Suspects(Answer):
     def verify(
         self, X: Any = None, y: Any = None, *, mask: Any = None, memory: str | int | None = None, follow: bool = False
     ) -> Check:
-        """Check against the data, exactly, that the needed points are enough, and that as many as ``at_least`` have to go.
+        """Check against the data, exactly, that the needed points are enough, and that as many as ``at_least`` must be removed.
 
         Parameters
         ----------
@@ -174,15 +174,15 @@ class Suspects(Answer):
         Returns
         -------
         Check
-            What was proved: ``verdict`` is undecided where points are enough to remove, and no conflict shows that any has to
-            go. Scores, and points that may stay, are not checked.
+            What was proved: ``verdict`` is undecided where points are enough to remove, and no conflict shows that any must be
+            removed. Scores, and points that may stay, are not checked.
 
         Raises
         ------
         CheckFailedError
             It does not follow.
         UsageError
-            The file says that the data is at a URL, and neither ``X`` is given nor ``follow``.
+            The file has a URL as the place of the data, and neither ``X`` is given nor ``follow``.
         BadInputError, CorruptDataError
             The data is not given, or is other data.
         """

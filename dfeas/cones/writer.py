@@ -148,8 +148,8 @@ def from_scs(A: Any, b: Any, cones: Mapping[str, Any]) -> Dataset:
     """The problem of SCS in memory, for ``dfeas.solve``: is there an x with A x + s = b and s in the interior of the cones?
 
     The problem is made homogeneous; ``result.x`` is the x, in the variables of A, or ``result.dual`` the z of a no.
-    ``infeasible`` says that no x has b - A x in the interior. SCS says so only if no x has it in the cones at all: what SCS
-    solves on their boundary is not feasible here.
+    ``infeasible`` means that no x has b - A x in the interior. The status of SCS means that no x has it in the cones at all:
+    what SCS solves on their boundary is not feasible here.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ def table(
     without: str | Sequence[str] = (),
     id: str | None = None,
 ) -> ChosenTable:
-    """Say which columns of a table are features, once for all verbs: each takes what this returns as X.
+    """Choose the columns of a table that are features, once for all verbs: each takes what this returns as X.
 
     Parameters
     ----------

@@ -105,7 +105,7 @@ class LinearSVC(SoftMarginClassifier):
     Parameters
     ----------
     C : float
-        Price of losses, > 0.
+        Regularisation parameter, the weight of losses, > 0.
     memory, max_passes, time_limit, verbose, callback : optional
         As in ``dfeas.solve``; ``verbose`` shows progress, and a callback may end the fit.
     client : dask.distributed Client or cluster, str, or bool, optional
@@ -171,8 +171,8 @@ class LinearSVC(SoftMarginClassifier):
         return self._minimise(points, index, self._point_weights(X, index, sample_weight), starts)
 
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Append points in memory to those of earlier calls, which are kept, and go on from the last hyperplane; where all new
-        ones are beyond their margins it stays, as the same bound proves it. Points of ``fit`` are not kept.
+        """Append points in memory to those of earlier calls, which are kept, and continue from the last hyperplane; where all
+        new ones are beyond their margins it stays, as the same bound proves it. Points of ``fit`` are not kept.
         """
         if self.class_weight == "balanced":
             raise ValueError("partial_fit: the weights of balanced classes change with each batch: give class_weight as a dict")

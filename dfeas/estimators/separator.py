@@ -43,7 +43,7 @@ class Separator(LinearClassifier):
     method : str
         A name of ``dfeas.METHODS``, or ``auto``.
     margin_tolerance : float, optional
-        Go on until the bracket of the margin is that narrow, as for ``dfeas.solve``; None ends with the first separator.
+        Continue until the bracket of the margin is that narrow, as for ``dfeas.solve``; None ends with the first separator.
 
     Attributes
     ----------

@@ -80,7 +80,7 @@ def _look_at_source(runs: Sequence[Run], memory: str | int) -> dict[str, Seen]:
 def _find_obstacle(run: Run, dataset: Dataset) -> str:
     """Why the distances of the points of a run cannot be known; empty where they can."""
     certificate, data, stored = run.certificate, run.values["data"], dataset.stored or dataset
-    if certificate is None or certificate.kind == "gordan":
+    if certificate is None or not certificate.y.size:
         return "the run left no direction"
     if certificate.kernel:
         return "they are in the space of a kernel"

@@ -84,7 +84,7 @@ def report(
     BadInputError
         There is no finished run.
     CorruptDataError
-        Files of a run are missing or damaged. If only the data is gone, the page says so.
+        Files of a run are missing or damaged. If only the data is gone, the page reports it.
 
     Examples
     --------
@@ -193,7 +193,7 @@ def _describe_verdict(run: Run, seen: Seen) -> SimpleNamespace:
     answer, upper_only = Result.from_json(values, evidence=certificate), values["verdict"] == INFEASIBLE
     found = found if answer.term == answer.verdict else answer.term.capitalize()
     if ordered:
-        scores = np.array([entry["score"] for entry in ordered], np.float64)
+        scores = scores_of(ordered)
         ranks = draw_ranks(scores, "score", count_outliers(scores))
     elif certificate is not None and certificate.kind == "gordan":
         ranks = draw_ranks(np.sort(certificate.weights[certificate.weights > 0])[::-1], "weight")
@@ -284,6 +284,8 @@ def _describe_run(run: Run, seen: Seen, answer: Result | SoftMarginResult, **mor
     values, certificate, place = run.values, run.certificate, run.values["data"] or {}
     separates = values.get("verdict") == FEASIBLE
     margin = values["margin_lower"] if separates else 0.0
+    ordered = more.get("ordered") or []
+    suspects = {f"point {_call_point(entry)}": entry["score"] for entry in ordered[: count_outliers(scores_of(ordered))][:3]}
     classes = class_names(sides_from(values.get("sides"))) or ("-1", "+1")
     of_cones = seen.header is not None and seen.header.cones is not None
     indirect = certificate is None or certificate.kernel or len(certificate.y) < values["m"] or place.get("point") or of_cones
@@ -299,7 +301,7 @@ def _describe_run(run: Run, seen: Seen, answer: Result | SoftMarginResult, **mor
         kernel=kernel_parameters(values.get("kernel") or {}),
         direction="hyperplane" if "verdict" not in values else "separator" if separates else "best direction so far",
         margin=margin,
-        distances=seen.margins and draw_margins(seen.margins, classes, margin),
+        distances=seen.margins and draw_margins(seen.margins, classes, margin, suspects),
         coefficients=coefficients,
         bias=bias,
         begun=next((note for note in run.notes if note["event"] == "projection"), {}),
@@ -344,13 +346,18 @@ def order_conflict(entries: Sequence[Mapping[str, Any]]) -> list[Mapping[str, An
     return sorted(entries, key=lambda entry: float(entry["score"]))
 
 
+def scores_of(ordered: Sequence[Mapping[str, Any]]) -> Floats:
+    """Of the points of a conflict."""
+    return np.array([entry["score"] for entry in ordered], np.float64)
+
+
 def _call_point(entry: Mapping[str, Any]) -> str:
     return f"{entry['point']}" + (f", {entry['name']}" if "name" in entry else "")
 
 
 def explain_conflict(ordered: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
     """Who stands out, in a few words, which are empty where nobody does; and what the scores say, in a sentence."""
-    scores = np.array([entry["score"] for entry in ordered], np.float64)
+    scores = scores_of(ordered)
     count, first = count_outliers(scores), format_signed(scores[0])
     if not count:
         lowest = f"point {_call_point(ordered[0])}, labelled {ordered[0]['label']}, has the lowest score, {first}"

@@ -75,7 +75,7 @@ class Certificate(Displayed):
     features : tuple of str
         Names of the m features of the data; empty if it has none.
     integers : tuple of int
-        The separator in whole numbers, whose rounding is y, or whole weights of stored points, whose rounding are the weights;
+        The separator as integers, whose rounding is y, or integer weights of stored points, whose rounding are the weights;
         empty if y or the weights themselves are proved.
     whole : int
         Number of all weights of the certificate, if these are only some; 0: these are all.

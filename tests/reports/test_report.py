@@ -64,6 +64,9 @@ def test_conflicts_are_listed_the_first_fifty_at_most(copy: Callable[..., Path])
 
 def test_the_points_of_a_real_conflict_are_those_of_the_result(room: Path, page: Callable[[str], Page]) -> None:
     seen, conflicts = page("conflict"), json.loads((room / "conflict" / "result.json").read_text())["conflicts"]
+    histogram = seen.drawn[seen.pictures.index("Scores of all points")]
+    assert f"point {conflicts[0]['point']}" in histogram
+    assert all(label in histogram for label in ("label +1", "label -1"))
     assert seen.texts["td"][0] == str(conflicts[0]["point"]) == str(Instance("one-flip", 8, 3000, 0.05).wrong_point)
     assert seen.texts["td"][: 4 * len(conflicts) : 4] == [str(each["point"]) for each in conflicts]
 

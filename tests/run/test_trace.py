@@ -121,7 +121,12 @@ def test_a_plot_has_the_bracket_of_each_pass(arrays: Callable[..., Any], tmp_pat
     assert [line.get_label() for line in soft.lines] == ["objective", "lower bound"]
     race = dfeas.race(X, labels, methods=["perceptron", "mirror-prox"], out=tmp_path / "race")
     for drawn in (race.plot(Figure().subplots()), dfeas.compare(tmp_path / "race").plot(Figure().subplots())):
-        assert {text.get_text().strip() for text in drawn.get_legend().get_texts()} == {"perceptron", "mirror-prox"}
+        assert {text.get_text().strip() for text in drawn.get_legend().get_texts()} == {
+            "perceptron",
+            "mirror-prox",
+            "upper bound",
+            "lower bound",
+        }
     nothing = dfeas.solve([[0.0, 0.0], [1.0, 1.0]], [1, -1], intercept=False)
     assert nothing.passes == 0
     assert len(nothing.plot(Figure().subplots()).lines) == 2

@@ -67,7 +67,7 @@ class Separated(Displayed):
     points : list
         Labels of rows (of a frame) or indices among all rows: separated for good, or, of an overlap, in conflict.
     direction : dict
-        Coefficients along which the likelihood rises for ever, by column; the largest is 1 or -1.
+        Coefficients along which the likelihood rises without bound, by column; the largest is 1 or -1.
     intercept : float, or dict
         Of the direction; of more than two classes, as in ``direction``, a number for each class, or, where they have an order,
         for each threshold ``low|high`` between two of them.
@@ -84,7 +84,7 @@ class Separated(Displayed):
     levels : dict of list
         Of columns that are no numbers: those that separate.
     advice : list of Advice
-        Ways out, each with what a second look says of it.
+        Changes that end the separation, each with the outcome of a second check.
     notes : list of str
         What else is to be known.
     separated : int

@@ -74,7 +74,7 @@ def verify_run(
     UndecidedError
         There is no verdict.
     UsageError
-        The run says that its data is at a URL, and neither ``X`` is given nor ``follow``.
+        The run has a URL as the place of its data, and neither ``X`` is given nor ``follow``.
     BadInputError, CorruptDataError
         There is no such run, its data was in memory and is not given, or files are damaged.
 

@@ -15,6 +15,7 @@ from typing import IO, Any, ClassVar, NamedTuple, cast
 
 from msgspec import Struct
 
+from dfeas.display import fold
 from dfeas.errors import visible
 
 
@@ -117,9 +118,10 @@ class Screen(Struct, eq=False):
 
     def say(self, text: str) -> None:
         if self._live is None:
-            self.write(f"{visible(text)}\n")
+            columns = self.size[0] if self.live and self.size is not None else math.inf
+            self.write("".join(f"{line}\n" for line in fold(visible(text), columns)))
         else:
-            self._live.console.print(visible(text), soft_wrap=True)
+            self._live.console.print(visible(text))
 
     def leave(self, lines: Sequence[Line] = ()) -> None:
         """Show nothing any more but lines that stay."""
