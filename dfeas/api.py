@@ -311,7 +311,8 @@ def solve(
         one over its standard deviation, or over its greatest magnitude. Points are divided by their own length, with
         ``"lengths"`` by the length of the longest point, so that margins are distances of the points from the hyperplane, as
         a share of that length. Nothing is written. This changes margins and the work, not which points can be separated,
-        except for centring without an intercept, where the hyperplane goes through the mean of the points.
+        except for centring without an intercept, where the hyperplane goes through the mean of the points. With a kernel it is
+        the kernel of the transformed points; ``"lengths"`` has no meaning there.
     kernel : str, callable, or Kernel, optional
         Ask about the points in the space of a kernel: a name of ``dfeas.KERNELS``, a function of two blocks of points, or a
         ``dfeas.Kernel``, which has parameters, too.

@@ -147,7 +147,7 @@ class KernelSpace(Geometry):
 
     @property
     def title(self) -> str:
-        return str(self.kernel)
+        return f"{self.kernel.name}(gamma found by the run)" if self.free else str(self.kernel)
 
     @property
     def methods(self) -> Sequence[str]:
