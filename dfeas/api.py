@@ -267,7 +267,7 @@ def solve(
     X: Any,
     y: Any = None,
     *,
-    method: Method = "auto",
+    method: Method | AnyMethod = "auto",
     positive: str | None = None,
     intercept: bool | None = None,
     mask: Any = None,
@@ -297,9 +297,10 @@ def solve(
     y : array (n,) of two values, path, or str, optional
         Labels; for a frame also the name of a column. None if the dataset has them, and for cones. ``"all-positive"`` asks
         about points without labels: A'y > 0 for all of them as they are.
-    method : str
+    method : str, or a method of your own
         A name of ``dfeas.METHODS``, or ``auto``: the working set if it fits in memory, otherwise mirror prox. Not all of them
-        work with a kernel or on cones, and others work only there; the message about an unknown name lists those that do.
+        work with a kernel or on cones, and others work only there; the message about an unknown name lists those that do. Or an
+        object with the functions of ``dfeas.methods.protocol.Method``, on points, with a kernel or without.
     positive : str, optional
         The class that counts as +1, against all others.
     intercept : bool, optional
@@ -313,7 +314,8 @@ def solve(
         one over its standard deviation, or over its greatest magnitude. Points are divided by their own length, with
         ``"lengths"`` by the length of the longest point, so that margins are distances of the points from the hyperplane, as
         a share of that length. Nothing is written. This changes margins and the work, not which points can be separated,
-        except for centring without an intercept, where the hyperplane goes through the mean of the points.
+        except for centring without an intercept, where the hyperplane goes through the mean of the points. With a kernel it is
+        the kernel of the transformed points; ``"lengths"`` has no meaning there.
     kernel : str, callable, or Kernel, optional
         Ask about the points in the space of a kernel: a name of ``dfeas.KERNELS``, a function of two blocks of points, or a
         ``dfeas.Kernel``, which has parameters, too.
@@ -397,7 +399,7 @@ def one_vs_rest(
     X: Any,
     y: Any = None,
     *,
-    method: Method = "auto",
+    method: Method | AnyMethod = "auto",
     intercept: bool | None = None,
     mask: Any = None,
     transform: Transforms = (),
@@ -484,7 +486,7 @@ def race(
         As in ``dfeas.solve``.
     methods : sequence of str, or str
         Names of methods, as of ``dfeas.solve``, each once, in text with commas between them; or methods of your own, which are
-        objects with the functions of ``dfeas.methods.protocol.Method``, on points without a kernel.
+        objects with the functions of ``dfeas.methods.protocol.Method``, on points.
     first : bool
         End all methods at the first verdict; otherwise each continues to its own verdict, or a limit.
     positive, intercept, mask, transform, kernel, eps, margin_tolerance : optional
@@ -704,6 +706,7 @@ def resume(
     *,
     mask: Any = None,
     kernel: Any = None,
+    method: AnyMethod | Sequence[AnyMethod] | None = None,
     max_passes: int | None = None,
     time_limit: float | None = None,
     client: Workers | None = None,
@@ -724,6 +727,8 @@ def resume(
         Likewise.
     kernel : callable, optional
         The Python function that was the kernel, if one was.
+    method : object, or several, optional
+        The methods of your own that the run had, if it had some.
     max_passes, time_limit, client, callback : optional
         As in ``dfeas.solve``.
 
@@ -756,7 +761,7 @@ def resume(
     terms_of = run_terms(max_passes, time_limit, None, choose_client(client, X), None, callback, again=True)
     with terms_of as (limits, resources, output):
         output = replace(output, out=run)
-        answer, job, problem, limits, resources = go_on(path, given, limits, resources, output)
+        answer, job, problem, limits, resources = go_on(path, given, limits, resources, output, method)
         if job.then in (HARD_MARGIN, WIDEST):
             from dfeas.analysis.hard_margin import conclude_margin
 

@@ -10,9 +10,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from msgspec import Struct, structs
 
-from dfeas.data.source import SCALES, UNSEEN, DataSpec, Transform
+from dfeas.data.source import SCALES, DataSpec, Transform
 from dfeas.data.storage.numbers import array_of
-from dfeas.errors import BadInputError, UsageError, none_of, spell
+from dfeas.errors import BadInputError, UsageError, either, none_of, spell
 from dfeas.settings import require_type, require_types
 
 LEAST_EPS = 1e-12
@@ -110,8 +110,9 @@ class Problem(Struct, frozen=True):
         if kernel is not None and not isinstance(kernel, Kernel):
             kernel = Kernel(kernel)
         seen = read_transform(transform)
-        if seen and kernel is not None:
-            raise UsageError(UNSEEN)
+        if kernel is not None and not seen.normalize:
+            lengths, std = either("'lengths'", "--no-normalize"), either("transform='std'", "--scale std")
+            raise UsageError(f"points have length 1 in a kernel's space: leave out {lengths}; {std} scales features")
         spec = DataSpec(X, labels, (), mask, positive, intercept, point, transform=seen, one_vs_rest=one_vs_rest)
         if intercept is None and (kernel is not None or spec.all_positive):
             spec = structs.replace(spec, intercept=False)

@@ -245,8 +245,11 @@ def plan(
         return replace(soft_plan(dataset, soft, budget, threads), data=name)
     speed = read_seconds(dataset, threads)
     with closing(LocalEngine(dataset, threads)) as engine:
-        geometry = geometry.resolve(geometry.wrap(engine), dataset)[0]
-    return replace(_plan(geometry, method, Load(dataset, budget, threads, margin=margin), classes, speed), data=name)
+        resolved = geometry.resolve(geometry.wrap(engine), dataset)[0]
+    planned = _plan(resolved, method, Load(dataset, budget, threads, margin=margin), classes, speed)
+    # the numbers of a transform are not measured here, and gamma is that of the points as they are seen
+    known = geometry if spec.transform is not None and spec.transform.features else resolved
+    return replace(planned, data=name, kernel=known.title)
 
 
 def _plan(geometry: Geometry, method: str | None, whole: Load, classes: int, speed: tuple[float, float]) -> Plan:

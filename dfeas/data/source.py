@@ -37,8 +37,6 @@ SHARE = 4
 """A file that is opened as it is takes at most memory over this."""
 FILE_BYTES = 2_000_000_000 // SHARE
 """Of such a file, where nobody said how much memory there is."""
-UNSEEN = f"{spell('transform')} is for the points themselves: leave it out with a kernel or a point"
-
 Floats = NDArray[np.float64]
 
 
@@ -311,7 +309,7 @@ class DataSpec(Struct, frozen=True):
             become(transform=None)
         if self.point is not None:
             if self.transform is not None:
-                raise UsageError(UNSEEN)
+                raise UsageError(f"{spell('transform')} is for labelled points: leave it out where a point asks for their hull")
             if self.beside is not None or self.positive is not None or self.intercept:
                 raise UsageError("a point asks for the hull of all points: leave out labels, positive and intercept")
             if self.mask is not None or self.also:

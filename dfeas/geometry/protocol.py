@@ -149,7 +149,7 @@ class Geometry(ABC):
     def with_methods(self, own: Mapping[str, AnyMethod]) -> Geometry:
         """The same with methods of the caller, too. Raises UsageError where they cannot work."""
         if own:
-            raise UsageError(f"methods {', '.join(own)}: those of your own work on points without a kernel, not {self.place}")
+            raise UsageError(f"methods {', '.join(own)}: those of your own work on points, not {self.place}")
         return self
 
     def refuse(self, method: str, dataset: Dataset, shared: bool) -> str:

@@ -7,8 +7,8 @@ product of a combination of vectors whose products are known is known: each step
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import sqrt
 from typing import Any, ClassVar
@@ -33,7 +33,7 @@ from dfeas.linalg.points import Array, Floats, working_type
 from dfeas.machine import threads_here
 from dfeas.methods.protocol import AnyMethod, Evidence, Facts, Wrapping
 from dfeas.methods.registry import FOR_KERNELS, base_name
-from dfeas.methods.vector import FLOORS, Combination, CombinationSoftmin
+from dfeas.methods.vector import FLOORS, Combination, CombinationSoftmin, Products
 from dfeas.passes.block import Columns
 from dfeas.passes.select import sample
 from dfeas.problem import Kernel
@@ -89,6 +89,11 @@ class InKernel(Wrapping):
 
     def ask(self, state: Any) -> GramProduct:
         question: Any = self.method.ask(state)
+        if not isinstance(question, CombinationSoftmin | Products):
+            raise UsageError(
+                f"method {self.name}: with a kernel a vector is a combination of points: make them of facts.zero and of "
+                f"column(answer, i), and ask by dfeas.methods.vector.softmin; it asked by {type(question).__name__}"
+            )
         return GramProduct(self.kernel, question.alpha, signed=question.signed)
 
     def tell(self, state: Any, answer: Floats) -> Any:
@@ -126,6 +131,7 @@ class KernelSpace(Geometry):
 
     kernel: NormalisedKernel
     free: bool = False
+    own: Mapping[str, AnyMethod] = field(default_factory=dict, compare=False)  # methods of the caller
 
     @classmethod
     def of(cls, options: Kernel) -> KernelSpace:
@@ -146,11 +152,14 @@ class KernelSpace(Geometry):
 
     @property
     def title(self) -> str:
-        return str(self.kernel)
+        return f"{self.kernel.name}(gamma found by the run)" if self.free else str(self.kernel)
 
     @property
     def methods(self) -> Sequence[str]:
-        return tuple(KERNEL_METHODS)
+        return (*KERNEL_METHODS, *self.own)
+
+    def with_methods(self, own: Mapping[str, AnyMethod]) -> KernelSpace:
+        return replace(self, own=own)
 
     def choose_automatic(self, load: Load, tolerance: float | None) -> tuple[str, str]:
         return "working-set", "chosen for kernels: it evaluates them for few pairs of points"
@@ -172,7 +181,7 @@ class KernelSpace(Geometry):
 
     def maker(self, dataset: Dataset, memory: int, classes: int | None = None) -> Callable[[str], AnyMethod]:
         matrix, cap = Matrix(self.kernel), 0 if classes is None else capacity(facts_of(dataset, memory), classes)
-        return lambda name: KERNEL_METHODS[base_name(name)](matrix, cap).with_options(name)
+        return lambda name: self._make(name, matrix, cap)
 
     def rule(self, trained: Trained, dataset: Dataset) -> Rule:
         return rule_of(trained, dataset, KernelDirections.of(self.kernel, trained))
@@ -209,7 +218,12 @@ class KernelSpace(Geometry):
 
     def method(self, name: str) -> AnyMethod:
         """One by itself, with a Gram matrix of its own."""
-        return KERNEL_METHODS[base_name(name)](Matrix(self.kernel), 0).with_options(name)
+        return self._make(name, Matrix(self.kernel), 0)
+
+    def _make(self, name: str, matrix: Matrix, cap: int) -> AnyMethod:
+        if name in self.own:
+            return InKernel.of(self.own[name], matrix, cap)
+        return KERNEL_METHODS[base_name(name)](matrix, cap).with_options(name)
 
 
 def all_tile_bytes(dataset: Dataset, kernel: NormalisedKernel) -> int:

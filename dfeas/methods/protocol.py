@@ -220,6 +220,17 @@ class Method(Protocol[S]):
     def bound(self, facts: Facts, margin: float) -> float:
         """Passes within which its theorem has a separator, if the best margin is at least this, or |Ax| at most this."""
 
+    def to_values(self, state: S) -> Any:
+        """What a checkpoint keeps of a state: numbers, text, None, arrays, tuples, lists, dicts with text for keys, and what
+        states of dfeas are made of. These themselves are kept as they are.
+        """
+        return state
+
+    def from_values(self, values: Any) -> S:
+        """The state that these are of, with the same bits."""
+        state: S = values
+        return state
+
     def passes(self, facts: Facts, margin: float, share: float) -> float:
         """Passes that a run takes until a margin, or |Ax|, of ``margin``; ``share`` is that of its traits."""
         most = self.bound(facts, margin)
@@ -244,6 +255,15 @@ def weights_text(facts: Facts) -> str:
 
 
 AnyMethod = Method[Any]
+WRITTEN = ("init", "ask", "tell", "evidence", "bound")
+"""Functions that each method has of its own."""
+
+
+def missing_functions(method: AnyMethod) -> list[str]:
+    """What is called of a method and it has not; a function that ``Method`` only describes returns None."""
+    known = [name for name in vars(Method) if not name.startswith("_") and name != "traits"]
+    empty = [name for name in WRITTEN if getattr(type(method), name, None) is vars(Method)[name]]
+    return [name for name in known if name in empty or not hasattr(method, name)]
 
 
 class Wrapping(Method[Any], Protocol):
@@ -269,6 +289,12 @@ class Wrapping(Method[Any], Protocol):
 
     def evidence(self, state: Any) -> Evidence:
         return self.method.evidence(state)
+
+    def to_values(self, state: Any) -> Any:
+        return self.method.to_values(state)
+
+    def from_values(self, values: Any) -> Any:
+        return self.method.from_values(values)
 
     def passes(self, facts: Facts, margin: float, share: float) -> float:
         return self.method.passes(facts, margin, share)

@@ -126,7 +126,7 @@ class _Execution(Struct, frozen=True, eq=False, dict=True):
         """
         if self.how.returns or not self.how.interruptions:
             return
-        more = "" if self.folder is None or self.session.own else f"; dfeas.resume({str(self.folder)!r}) goes on"
+        more = "" if self.folder is None or not self.session.resumable else f"; dfeas.resume({str(self.folder)!r}) goes on"
         error = self.how.interruptions[0]
         kind = type(error) if isinstance(error, AwayError) else KeyboardInterrupt
         raise kind(f"{str(error) or 'interrupted'}{more}") from None

@@ -58,7 +58,8 @@ class Session(Struct, frozen=True, eq=False):
     log: Sink | None = None  # of the cluster
     tiles: Path | None = None  # a folder of each machine for tiles of a kernel that memory does not hold
     crew: Callable[[], dict[str, Any]] = dict  # what a result says of workers
-    own: Mapping[str, AnyMethod] = field(default_factory=dict)  # methods of the caller, which no checkpoint can hold
+    own: Mapping[str, AnyMethod] = field(default_factory=dict)  # methods of the caller
+    resumable: bool = True  # whether checkpoints can hold the states of these
 
     def geometry(self, kernel: str) -> Geometry:
         """That of the data, or of a kernel as a job keeps it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import re
@@ -9,24 +10,26 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from msgspec import structs
 
 from dfeas.answers.files import CHECKPOINT, RACE, RESULT, RUN, versions
 from dfeas.data.collections import see_once
+from dfeas.data.dataset import Dataset
 from dfeas.data.frames import bring_here, require_aligned
 from dfeas.data.source import ALL, DataSpec
 from dfeas.data.storage.outputs import replace_output
 from dfeas.data.storage.patience import ends_at
 from dfeas.data.storage.places import Place, place, require_apart
 from dfeas.engine.protocol import open_client
-from dfeas.errors import BadInputError, CorruptDataError, UsageError, spell, visible
+from dfeas.errors import BadInputError, CorruptDataError, UsageError, either, spell, visible
 from dfeas.geometry.protocol import Geometry, Load, facts_of
 from dfeas.geometry.registry import geometry_of, kernel_options, known_method
-from dfeas.methods.protocol import AnyMethod, Traits
-from dfeas.methods.registry import FOR_CONES, METHODS
+from dfeas.methods.protocol import WRITTEN, AnyMethod, Method, Traits, missing_functions
+from dfeas.methods.registry import FOR_CONES, FOR_KERNELS, METHODS, base_name
 from dfeas.problem import KERNELS, Goal, Objective, Problem
+from dfeas.run.checkpoint.codec import dump
 from dfeas.run.checkpoint.folder import Checkpoint, Checkpoints, is_finished, require_free, run_folder, run_folder_again
 from dfeas.run.cost import abreast, bound_passes, choose_method, limit_passes
 from dfeas.run.execute import execute
@@ -79,7 +82,7 @@ def run_terms(
 
 def decide(
     problem: Problem,
-    methods: str | Sequence[str | AnyMethod],
+    methods: str | AnyMethod | Sequence[str | AnyMethod],
     goal: Goal,
     limits: Limits,
     resources: Resources,
@@ -91,9 +94,7 @@ def decide(
     start: Any = None,
 ) -> Any:
     """A Result, Race or OneVsRest; ``then`` is what it is for, which a run that goes on later goes on to."""
-    if not race:
-        require_type("method", methods, "str")
-    given, spec = _methods(methods) if race else {str(methods): None}, problem.spec
+    given, spec = _several(methods) if race else _named([_require_method(methods)]), problem.spec
     own = {name: method for name, method in given.items() if method is not None}
     methods, space = tuple(given), kernel_options(problem.kernel, resources.scratch)
     for method in methods if race or space is None else ():
@@ -108,13 +109,16 @@ def decide(
         opened = open_session(problem, resources, output.out, cones=not spec.one_vs_rest, progress=output.shows_progress)
         session = stack.enter_context(opened)
         require_labels(spec, session.dataset)
-        geometry, session = geometry_of(session.dataset, space).with_methods(own), structs.replace(session, own=own)
+        geometry = geometry_of(session.dataset, space).with_methods(own)
+        resumable = output.out is None or all(_is_written(geometry, session.dataset, name) for name in own)
+        session = structs.replace(session, own=own, resumable=resumable)
         classes: tuple[str, ...] = ()
         if spec.one_vs_rest:
             classes = classes_to_share(session.dataset)
         asked = structs.replace(request, margin_tolerance=None) if then == WIDEST else request
         geometry, names, whys, asked = _choose_methods(session, geometry, methods, asked, classes, race)
-        whys = tuple(f"{why}{OWN * (name in own)}" for name, why in zip(names, whys, strict=True))
+        said = OWN if resumable else f"{OWN}, and the run cannot go on later"
+        whys = tuple(f"{why}{said * (name in own)}" for name, why in zip(names, whys, strict=True))
         begin = None
         if start is not None:
             from dfeas.run.start import find_start
@@ -129,16 +133,37 @@ def decide(
         return execute(session, job, RunOptions.of(resources.checkpoint_every, output), folder)
 
 
-OWN = "; it is the caller's: verdicts are checked, its bracket is as it says, and the run cannot go on later"
+OWN = "; it is the caller's: verdicts are checked, its bracket is as it says"
 
 
-def _methods(methods: str | Sequence[str | AnyMethod]) -> dict[str, AnyMethod | None]:
-    """By name, those of the caller with what they are. Raises UsageError for others, and for what is there twice."""
+def _several(methods: Any) -> dict[str, AnyMethod | None]:
+    """Those of a race. Raises UsageError for what is none."""
     several = [name for name in methods.split(",") if name.strip()] if isinstance(methods, str) else methods
     if not isinstance(several, Sequence) or not all(isinstance(each, str) or _is_method(each) for each in several):
         raise UsageError(f"methods {methods!r}: expected names, in a list or with commas between them, or methods of your own")
-    named = [(each.strip(), None) if isinstance(each, str) else (each.name, each) for each in several]
+    return _named(several)
+
+
+def _require_method(method: str | AnyMethod | Sequence[str | AnyMethod]) -> str | AnyMethod:
+    """One, by name or of the caller. Raises UsageError for what is neither."""
+    if isinstance(method, str) or _is_method(method):
+        return method
+    raise UsageError(
+        f"method={method!r}: expected a name, or a method of your own: an object of a class below {Method.__module__}.Method"
+    )
+
+
+def _named(several: Sequence[str | AnyMethod]) -> dict[str, AnyMethod | None]:
+    """By name, those of the caller with what they are. Raises UsageError for names that none may have, and for what is there
+    twice or has not all functions.
+    """
+    named = [(each.strip(), None) if isinstance(each, str) else (each.traits.name, each) for each in several]
     for name, own in named:
+        if own is not None and (missing := missing_functions(own)):
+            raise UsageError(
+                f"method {name}: it has no {' and no '.join(missing)}; a method is a class below "
+                f"{Method.__module__}.Method with {', '.join(WRITTEN)} of its own"
+            )
         if own is not None and (name in (*METHODS, *FOR_CONES, "auto") or not re.fullmatch(r"\w[\w-]*", name)):
             raise UsageError(f"method {name!r}: expected a name of letters, digits and dashes that no method of dfeas has")
     if not named or len(dict(named)) < len(named):
@@ -146,7 +171,33 @@ def _methods(methods: str | Sequence[str | AnyMethod]) -> dict[str, AnyMethod | 
     return dict(named)
 
 
-def _is_method(value: object) -> bool:
+def _is_written(geometry: Geometry, dataset: Dataset, name: str) -> bool:
+    """Whether a checkpoint can hold the state of a method, as it is at the beginning."""
+    memory = dataset.bytes
+    method = geometry.maker(dataset, memory)(name)
+    try:
+        dump(method.to_values(method.init(facts_of(dataset, memory))), io.BytesIO())
+    except TypeError:
+        return False
+    return True
+
+
+def _own_again(run: Place, job: RunSpec, method: Any) -> dict[str, AnyMethod]:
+    """The methods of the caller that a run had, by name. Raises UsageError where they are not those."""
+    several = [] if method is None else [method] if _is_method(method) else method
+    if not isinstance(several, Sequence) or not all(map(_is_method, several)):
+        raise UsageError(f"{run}: method is for methods of your own that the run had, got {method!r}")
+    given = {name: own for name, own in (_named(several) if several else {}).items() if own is not None}
+    needed = [name for name in job.methods if base_name(name) not in (*METHODS, *FOR_KERNELS, *FOR_CONES)]
+    if missing := [name for name in needed if name not in given]:
+        again = either("give it again: method=..", "go on in Python: dfeas.resume(RUN, method=..)")
+        raise UsageError(f"{run}: {', '.join(missing)} is a method of yours, which the run needs; {again}")
+    if more := [name for name in given if name not in needed]:
+        raise UsageError(f"{run}: {', '.join(more)} is none of its methods, {', '.join(job.methods)}: leave it out")
+    return given
+
+
+def _is_method(value: object) -> TypeGuard[AnyMethod]:
     return isinstance(getattr(value, "traits", None), Traits) and not isinstance(value, type)
 
 
@@ -216,7 +267,7 @@ def minimise(problem: Problem, objective: Objective, method: str, limits: Limits
 
 
 def go_on(
-    run: Place, problem: Problem, limits: Limits, resources: Resources, output: Output
+    run: Place, problem: Problem, limits: Limits, resources: Resources, output: Output, method: Any = None
 ) -> tuple[Any, RunSpec, Problem, Limits, Resources]:
     """The answer of a run that went on, and what it was asked, for what follows from it. The data of ``problem`` is that of the
     checkpoint where it has none; it is seen as in the run, but for a mask. Limits that are None, and the memory, are those of
@@ -240,6 +291,7 @@ def go_on(
         named = not job.kernel or json.loads(job.kernel)["name"] in KERNELS
         if problem.kernel is not None and (named or problem.function is None):
             raise UsageError(f"{run}: kernel is for the Python function that was the kernel of a run; leave it out")
+        own = _own_again(run, job, method)
         problem = Problem(_as_asked(run, job.data, problem.spec), problem.kernel)
         limits = Limits(
             max_passes=job.asked.max_passes if limits.max_passes is None else limits.max_passes,
@@ -249,7 +301,7 @@ def go_on(
         resources = replace(resources, memory=job.asked.memory)
         stack.enter_context(open_in_time())
         opened = open_session(problem, resources, folder, cones=True, progress=output.shows_progress)
-        session = stack.enter_context(opened)
+        session = structs.replace(stack.enter_context(opened), own=own)
         if job.classes and session.dataset.classes != job.classes:
             raise CorruptDataError(f"{session.dataset.where}: its classes are not those that this run began with")
         request = structs.replace(job.asked, max_passes=limits.max_passes, time_limit=limits.time_limit, began=limits.began)

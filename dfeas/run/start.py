@@ -58,7 +58,7 @@ def find_start(run: Any, dataset: Dataset, geometry: Geometry, facts: Facts, met
         asked = dataset.kind if not dataset.rows.take_labels else "with a kernel" if geometry.text else "without a kernel"
         there = "with one" if certificate.kernel else "without one"
         raise UsageError(f"{model.name}: a run {there}, and the question is {asked}: leave {spell('start')} out")
-    if not METHODS[method].traits.columns:
+    if method not in METHODS or not METHODS[method].traits.columns:
         raise UsageError(f"{spell('start')} is for working sets, and the method is {method}, {why}: leave it out")
     model.require_points(dataset, geometry)
     sign, rows = _sign_of(model, dataset), np.asarray(certificate.support)

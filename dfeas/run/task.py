@@ -231,8 +231,13 @@ class VerdictTask(Task[Outcome]):
     def __post_init__(self) -> None:
         self.record = blank(self.method.name, 1.0)
 
+    def to_state(self) -> TaskState:
+        kept: TaskState = super().to_state()
+        return replace(kept, state=self.method.to_values(self.state))
+
     def restore(self, kept: TaskState) -> None:
         super().restore(kept)
+        self.state = self.method.from_values(kept.state)
         if not self.over:
             self.certificate, self.check = None, None
 

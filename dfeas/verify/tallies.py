@@ -72,16 +72,21 @@ class Tallies(Struct):
         self.signs = self.signs and other.signs
         for mine, others in zip(self.tallies, other.tallies, strict=True):
             mine.add(others)
-        if self.numbers is None or other.numbers is None:
-            self.numbers = self.numbers or other.numbers
-        else:
-            self.numbers.add(other.numbers)
+        self.numbers = add_numbers(self.numbers, other.numbers)
 
     def beside(self, other: Tallies) -> Tallies:
         """Both, of which neither is changed; of blocks without numbers of a transform."""
         both = replace(self, tallies=[replace(tally) for tally in self.tallies])
         both.add(other)
         return both
+
+
+def add_numbers(mine: FeatureMoments | None, others: FeatureMoments | None) -> FeatureMoments | None:
+    """Of blocks that follow each other, of which some have none; the first may change."""
+    if mine is None or others is None:
+        return mine or others
+    mine.add(others)
+    return mine
 
 
 class Addend(Protocol):

@@ -65,9 +65,9 @@ BOTH: list[tuple[str, Callable[[], Any], str]] = [
     ("ingest wards.csv new.data --label-column dead", lambda: TABLE(label_column="dead"), "did you mean died?"),
     ("ingest ward.csv new.data", lambda: dfeas.ingest("ward.csv", "new.data"), "did you mean wards.csv?"),
     (
-        "solve X.npy --labels y.npy --kernel rbf --scale std",
-        lambda: dfeas.solve("X.npy", "y.npy", kernel="rbf", transform="std"),
-        "transform is for the points themselves",
+        "solve X.npy --labels y.npy --kernel rbf --no-normalize",
+        lambda: dfeas.solve("X.npy", "y.npy", kernel="rbf", transform="lengths"),
+        "leave out 'lengths'; transform='std' scales features",
     ),
 ]
 

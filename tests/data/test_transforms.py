@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 import dfeas
 from dfeas.cli.main import commands
-from dfeas.data.source import Transform, parse_view, view_text
+from dfeas.data.source import DataSpec, Transform, parse_view, view_text
 from dfeas.data.storage.layout import seen_fingerprint
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, UsageError
 from dfeas.exact.arithmetic import Wide
@@ -297,5 +297,5 @@ def test_what_makes_no_sense_is_refused() -> None:
     X, label = points()
     with pytest.raises(UsageError, match="expected maxabs, std"):
         dfeas.solve(X, label, transform="foo")
-    with pytest.raises(UsageError, match="leave it out"):
-        dfeas.solve(X, label, transform="std", kernel="rbf")
+    with pytest.raises(UsageError, match="leave it out where a point asks for their hull"):
+        DataSpec(X, point=[0.0] * X.shape[1], transform=Transform("std"))

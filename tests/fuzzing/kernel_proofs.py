@@ -1,4 +1,5 @@
-"""Certificates with a kernel, given to the checker alone: parameters, lengths and offsets over the whole range of float64.
+"""Certificates with a kernel, given to the checker alone: parameters, lengths and offsets over the whole range of float64, and
+points as they are or with a transform.
 
 Balls of FLINT (arb) know what is true: products and distances of float64 are rational numbers, and exact in them.
 """
@@ -9,6 +10,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,11 @@ import scipy.sparse
 from flint import arb, arb_mat, ctx, fmpq
 
 import dfeas
+from dfeas.data.dataset import Dataset
+from dfeas.data.source import DataSpec, Source, Transform
 from dfeas.engine.local import LocalEngine
+from dfeas.problem import read_transform
+from dfeas.run.transform import with_transform
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.core import check
 from tests.fuzzing import gram
@@ -29,6 +35,8 @@ CLEAR = 1e-3
 """A share of all weights that rounding never takes: of scores above zero, and of bounds above the length of a sum."""
 GAP = 2.0**-45
 """Relative, of bounds in float64 beside balls that are rounded to it."""
+WORDS = [[], ["std"], ["center"], ["maxabs"], ["std", "center"], ["maxabs", "center"]]
+"""Of transforms, and none."""
 
 Balls = list[list[arb]]
 
@@ -95,6 +103,22 @@ def entry(x: list[fmpq], z: list[fmpq], kernel: dict[str, Any]) -> arb:
     return (arb(rate * dot(x, z) + shift) / (arb(ours).sqrt() * arb(theirs).sqrt())) ** max(kernel["degree"], 1)
 
 
+def see(X: Any, labels: np.ndarray, words: list[str]) -> Dataset:
+    """Points in memory with their fingerprint, and with a transform of these words."""
+    data = marked(X, labels, intercept=False)
+    source = Source(DataSpec(X, labels, intercept=False))
+    return with_transform((source, data), read_transform(words), 1 << 30)[1]
+
+
+def exactly(X: np.ndarray, transform: Transform | None) -> np.ndarray:
+    """(x - c) s (n, m), as fractions."""
+    m = X.shape[1]
+    shift, factor = ((), ()) if transform is None else (transform.shift, transform.factor)
+    c, s = ([Fraction(v) for v in numbers or [default] * m] for numbers, default in ((shift, 0.0), (factor, 1.0)))
+    rows = [[(Fraction(x) - c) * s for x, c, s in zip(row, c, s, strict=True)] for row in X.tolist()]
+    return np.array(rows, object).reshape(X.shape)
+
+
 def signed_gram(X: np.ndarray, labels: np.ndarray, kernel: dict[str, Any]) -> Balls:
     """l_i l_j K(x_i, x_j) / sqrt(K_ii K_jj); call it with ``BITS``."""
     rows = [[fmpq(*v.as_integer_ratio()) for v in row] for row in X.tolist()]
@@ -124,12 +148,12 @@ def weights_of(rng: np.random.Generator, G: Balls) -> tuple[str, np.ndarray]:
     return "gordan", weights / weights.sum()
 
 
-def examine(X: Any, labels: np.ndarray, **fields: Any) -> Any:
+def examine(X: Any, labels: np.ndarray, words: list[str], **fields: Any) -> Any:
     """What the checker says of a certificate about points in memory."""
-    data = marked(X, labels, intercept=False)
+    data = see(X, labels, words)
     engine = LocalEngine(data, 1)
     try:
-        return check(engine, data, Certificate(fingerprint=data.fingerprint, **fields))
+        return check(engine, data, Certificate(fingerprint=data.fingerprint, view=data.view, **fields))
     finally:
         engine.close()
 
@@ -144,17 +168,24 @@ class KernelProof:
     def draw(self, seed: int) -> Case:
         rng = rng_of(self.name, seed)
         X, labels = points(rng)
-        kernel = kernel_of(rng, float(np.ptp(X, axis=0).max()) or 1.0)
+        words = WORDS[int(rng_of(f"{self.name} seen", seed).integers(2 * len(WORDS))) % len(WORDS)]
+        try:
+            seen = exactly(X, see(X, labels, words).transform)
+        except dfeas.DfeasError:  # what a transform makes of them has no length in float64
+            words, seen = [], X
+        kernel = kernel_of(rng, float(np.ptp(seen, axis=0).max()) or 1.0)
         with ctx.workprec(BITS):
-            kind, weights = weights_of(rng, signed_gram(X, labels, kernel))
-        options = {"kernel": kernel, "kind": kind, "sparse": bool(rng.random() < 0.3)}
+            kind, weights = weights_of(rng, signed_gram(seen, labels, kernel))
+        sparse = bool(rng.random() < 0.3) and "center" not in words
+        options = {"kernel": kernel, "kind": kind, "sparse": sparse, "seen": words}
         return Case(self.name, seed, f"{kernel['name']} {kind}", {"X": X, "labels": labels, "weights": weights}, options)
 
     def judge(self, case: Case) -> Judgement:
         X, labels, weights = (case.arrays[name] for name in ("X", "labels", "weights"))
         kind, kernel = case.options["kind"], case.options["kernel"]
         support = np.flatnonzero(weights)
-        stored = scipy.sparse.csr_array(X) if case.options["sparse"] else X
+        stored, words = scipy.sparse.csr_array(X) if case.options["sparse"] else X, case.options["seen"]
+        X = exactly(X, see(stored, labels, words).transform)
         with ctx.workprec(BITS):
             G = arb_mat(signed_gram(X, labels, kernel))
             w = arb_mat([[arb(v)] for v in weights.tolist()])
@@ -164,9 +195,11 @@ class KernelProof:
             total = float(np.abs(weights).sum())
             text, some = json.dumps(kernel), weights[support]
             try:
-                found = self.examine(stored, labels, kind=kind, support=support, weights=some, kernel=text)
+                found = self.examine(stored, labels, words, kind=kind, support=support, weights=some, kernel=text)
             except dfeas.DfeasError as error:
-                return refused(str(error), kind, float(least.lower()), float(length.upper()), total)
+                clear = is_sharp(X, kernel, words) and (kind == "gordan" or float(least.lower()) > CLEAR * total)
+                text = f"{error}; the least score is {float(least.lower())!r}, of a length {float(length.upper())!r}"
+                return Judgement(Word.UNPROVED if clear else Word.RIGHT, text)
             said = f"{found.verdict}/{found.proof} {found.margin_lower!r} .. {found.margin_upper!r}"
             if found.verdict == "infeasible":
                 exact = gram.separable(X, labels, {**kernel, "kernel": kernel["name"]})
@@ -177,11 +210,14 @@ class KernelProof:
             share = float(length.lower()) / total
             if found.margin_upper < min(share, 1.0) * (1 - GAP):
                 return wrong(f"{said}: the sum is {share!r} long")
-            loose = found.margin_upper > float(length.upper()) / total + CLEAR
+            loose = is_sharp(X, kernel, words) and found.margin_upper > float(length.upper()) / total + CLEAR
             return Judgement(Word.UNPROVED, f"{said}: the sum is {share!r} long") if loose else RIGHT
 
 
-def refused(text: str, kind: str, least: float, length: float, total: float) -> Judgement:
-    """What is clearly so must be proved."""
-    clear = kind == "gordan" or least > CLEAR * total
-    return Judgement(Word.UNPROVED if clear else Word.RIGHT, f"{text}; the least score is {least!r}, of a length {length!r}")
+def is_sharp(X: np.ndarray, kernel: dict[str, Any], words: list[str]) -> bool:
+    """Whether the roundings of a transform leave a kernel what it is: not where it tells points apart that they move."""
+    power = {"rbf": 2, "exponential": 1}.get(kernel["name"])
+    if power is None or not words:
+        return True
+    reach = 2 * max(abs(float(v)) for v in X.ravel())
+    return bool(kernel["gamma"] * len(X[0]) * reach**power * 2.0**-46 < CLEAR)

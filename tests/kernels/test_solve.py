@@ -102,8 +102,8 @@ def test_monomials_of_too_many_digits_are_not_made() -> None:
     """490 points, 200 powers, entries 2^800 apart: each monomial would have a hundred thousand digits."""
     rng = np.random.default_rng(0)
     X = np.ldexp(1 + rng.random((490, 1)), rng.integers(350, 420, (490, 1)) * rng.choice([-1, 1], (490, 1)))
-    sums = KernelSums(Kernel("polynomial", 1.0, 200, 1.0), np.arange(490), X, rng.choice([-1.0, 1.0], (490, 1)), (None,))
-    assert not balances(sums)
+    sums = KernelSums(Kernel("polynomial", 1.0, 200, 1.0), np.arange(490), X, X, rng.choice([-1.0, 1.0], (490, 1)), (None,))
+    assert not balances(sums, None)
 
 
 @pytest.mark.parametrize("method", [name for name in KERNEL_METHODS if name != "snkpvn"])

@@ -12,7 +12,7 @@ import scipy
 
 import dfeas
 from dfeas.errors import BadInputError, CheckFailedError
-from dfeas.kernels.checker.bounds import bound_quickly, bound_values
+from dfeas.kernels.checker.bounds import Kernel, bound_quickly, bound_values
 from dfeas.kernels.kernel import NormalisedKernel, kernel_of, usual_gamma
 from dfeas.kernels.nearest import gram
 from dfeas.verify.certificate import Certificate
@@ -21,10 +21,15 @@ from tests.exact import conflicts, small_instance
 from tests.kernels.making import six_points
 
 
+def checked(kernel: NormalisedKernel) -> Kernel:
+    """As the checker has it."""
+    return Kernel.from_text(kernel.to_text(), kernel.function)
+
+
 def test_bounds_of_sums_hold() -> None:
     kernel, rng = kernel_of("rbf", 0.7)[0], np.random.default_rng(1)
     points, amounts = rng.standard_normal((6, 3)), rng.standard_normal((6, 2))
-    values = bound_quickly(kernel, points, points)
+    values = bound_quickly(checked(kernel), points, points)
     true = np.array([[kernel_value(kernel, x, z) for z in points] for x in points])
     exact_amounts = np.array([[Decimal(float(a)) for a in row] for row in amounts])
     off = np.abs(np.vectorize(Decimal)(values.value @ amounts) - true @ exact_amounts)
@@ -32,11 +37,11 @@ def test_bounds_of_sums_hold() -> None:
 
 
 def test_far_points_have_a_kernel_of_zero() -> None:
-    value, error = bound_values(kernel_of("rbf", 1e30)[0], np.zeros((1, 2)), np.ones((1, 2)))
+    value, error = bound_values(checked(kernel_of("rbf", 1e30)[0]), np.zeros((1, 2)), np.ones((1, 2)))
     assert value.item() == 0
     assert 0 < error.item() < 1e-300
     far, near = (scipy.sparse.csr_array([[1e17, shift]]) for shift in (0.0, 1000.0))
-    value, error = bound_values(kernel_of("exponential", 1.0)[0], far, near)
+    value, error = bound_values(checked(kernel_of("exponential", 1.0)[0]), far, near)
     assert abs(value.item() - np.exp(-1000)) <= error.item()
 
 
@@ -50,7 +55,7 @@ def test_no_parameter_or_length_is_lost(degree: int, sparse: bool) -> None:
     for gamma, coef0 in product(SIZES, [0.0, *SIZES]):
         kernel = NormalisedKernel("polynomial", gamma, degree, coef0)
         some = scipy.sparse.csr_array(points) if sparse else points
-        value, error = bound_values(kernel, some, some)
+        value, error = bound_values(checked(kernel), some, some)
         assert error.max() < 1e-9
         for i, x in enumerate(points):
             for j, z in enumerate(points):
@@ -60,9 +65,8 @@ def test_no_parameter_or_length_is_lost(degree: int, sparse: bool) -> None:
 def test_a_function_of_tiny_values_is_normalised() -> None:
     points = np.array([[1.0, 0.0], [1.0, 1.0]])
     for scale in (1e-320, 1e-200, 1e150):
-        value = bound_values(
-            NormalisedKernel("callable", function=lambda a, b, scale=scale: scale * (a @ b.T)), points, points
-        )[0]
+        kernel = NormalisedKernel("callable", function=lambda a, b, scale=scale: scale * (a @ b.T))
+        value = bound_values(checked(kernel), points, points)[0]
         assert value[0, 1] == pytest.approx(0.5**0.5, rel=1e-3)
 
 
@@ -120,10 +124,10 @@ def test_values_are_right_and_bounds_hold(kernel: NormalisedKernel, offset: floa
     for some in (X, scipy.sparse.csr_array(X)):
         assert off(gram(kernel, some)).max() < 3e-12
         assert (np.diagonal(gram(kernel, some)) == 1).all()
-        quick = bound_quickly(kernel, some, some, diagonal)
-        for value, error in ((quick.value, quick.error), bound_values(kernel, some, some)):
+        quick = bound_quickly(checked(kernel), some, some, diagonal)
+        for value, error in ((quick.value, quick.error), bound_values(checked(kernel), some, some)):
             assert (off(value) <= np.vectorize(Decimal)(error)).all()
-        assert bound_values(kernel, some, some)[1].max() < 1e-10
+        assert bound_values(checked(kernel), some, some)[1].max() < 1e-10
 
 
 @pytest.mark.parametrize("degree", [1, 2, 3])

@@ -11,6 +11,9 @@ exp(-t) <= 1 / e. Dense points are seen from the middle of some, c, for they may
 c|, and the square of a distance by 3 u (|x - c| + |z - c|)^2 for it. Sparse points have products, or |x| + |z| less what that
 is too much, where they cannot be filled up; k is then the entries of the longest row.
 
+Points that a transform has rounded, z^ for z = (x - c) s, are off by gamma_3 |z^| each. A distance is off by as much of both
+lengths, e, and its square by 2 d e + e^2; a unit vector is off by 2 gamma_3, and the product of two by twice that.
+
 A polynomial is a power of a quotient, (g x'z + c) / sqrt((g |x|^2 + c) (g |z|^2 + c)), the product of two unit vectors of
 sqrt(g) x and sqrt(c). These are divided by a power of two of their own first, which makes no difference to the quotient: then
 every number of float64 will do for g, c and x, and no power of a length is taken. Without c neither does g make one.
@@ -56,6 +59,7 @@ class Kernel:
     degree: int
     coef0: float
     function: Function | None = None  # of "callable"
+    rounded: bool = False  # whether points are those of a transform, up to its roundings
 
     @classmethod
     def from_text(cls, text: str, function: Function | None = None) -> Kernel:
@@ -154,12 +158,13 @@ def bound_values(kernel: Kernel, points: Any, others: Any, same: Same | None = N
     """
     filled = _fill_rows(points, others) if kernel.of_distance else None
     if filled is not None:
-        return _of_differences(kernel, *filled)
-    products = bound_quickly(kernel, points, others, same)
-    error = products.error
+        value, error = _of_differences(kernel, *filled)
+    else:
+        products = bound_quickly(kernel, points, others, same)
+        value, error = products.value, products.error
     if kernel.of_distance and same is not None:
         error[same] = 0
-    return products.value, error
+    return value, error
 
 
 def bound_quickly(kernel: Kernel, points: Any, others: Any, same: Same | None = None) -> BoundedValues:
@@ -189,7 +194,17 @@ def _of_differences(kernel: Kernel, points: Floats, others: Floats) -> tuple[Flo
     share = gamma(points.shape[1] + 6)
     with np.errstate(over="ignore", invalid="ignore"):
         distance, lost = _apart(kernel.name, points, others)
-        return _exponentials(kernel.gamma, distance, distance * share + lost)
+        off = distance * share + lost
+        if kernel.rounded:
+            moved = _moved(Wide(points).norm()[:, None] + Wide(others).norm(), points.shape[1])
+            off = off + (moved if kernel.name == "exponential" else (2 * np.sqrt(distance) * UP + moved) * moved) * UP
+        return _exponentials(kernel.gamma, distance, off)
+
+
+def _moved(lengths: Floats, m: int) -> Floats:
+    """How far a transform may have moved two points of m features from each other, of which these are both lengths."""
+    # 1e-140: lengths whose squares underflow are no longer than that
+    return np.asarray((gamma(4) * (lengths + 1e-140) + m * LOST) * UP)
 
 
 def _exponentials(rate: float, distance: Floats, off: Floats) -> tuple[Floats, Floats]:
@@ -217,6 +232,8 @@ def _apart(name: str, points: Floats, others: Floats) -> tuple[Floats, Floats | 
 def _of_distance(kernel: Kernel, points: Any, others: Any, same: Same | None) -> BoundedValues:
     terms = _terms(points, others)
     with np.errstate(over="ignore", invalid="ignore"):
+        if kernel.rounded:
+            moved = _moved(Wide(points).norm() + Wide(others).norm().max(initial=0.0), points.shape[1])
         if isinstance(points, np.ndarray):
             origin = np.median(others[:: -(-len(others) // 64)], axis=0)  # points of whose middle the others are seen
             points, others = points - origin, others - origin
@@ -229,7 +246,10 @@ def _of_distance(kernel: Kernel, points: Any, others: Any, same: Same | None) ->
         if same is not None:
             square[same] = np.inf
         reach = np.sqrt(ours) + np.sqrt(theirs.max(initial=0.0))
-        off = (gamma(terms + 12) * reach**2 * UP + terms * LOST)[:, None]  # of the square
+        off = gamma(terms + 12) * reach**2 * UP + terms * LOST  # of the square
+        if kernel.rounded:
+            off += (2 * reach * UP + moved) * moved * UP
+        off = off[:, None]
         if kernel.name == "exponential":
             # |sqrt(a) - sqrt(b)| is at most sqrt(|a - b|), and at most |a - b| / sqrt(a)
             nearest = np.sqrt(square.min(axis=1, initial=np.inf))[:, None]
@@ -255,7 +275,8 @@ def _of_product(kernel: Kernel, points: Any, others: Any) -> BoundedValues:
         if not kernel.zero_at_zero:
             cosine += np.outer(mine, yours)
     nothing = np.zeros((points.shape[0], 1))
-    error = 3 * gamma(_terms(points, others) + 10) * UP  # of two unit vectors, half that of a square each, and of the product
+    terms = _terms(points, others) + 10 + 3 * kernel.rounded
+    error = 3 * gamma(terms) * UP  # of two unit vectors, half that of a square each, and of the product
     if kernel.name != "polynomial":
         return BoundedValues(cosine, nothing, nothing + error)
     degree = kernel.degree

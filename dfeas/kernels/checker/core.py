@@ -9,6 +9,10 @@ of these bounds; with a function of Python the values are believed, and the proo
 support with opposite labels need no arithmetic: no kernel separates them. Where the space is that of the points (``plain``),
 a separator may weigh them, as they are stored, by whole numbers: their sum is a separator of points, and proved as one.
 
+Points with a transform are z = (x - c) s: what is summed in float64 allows for its roundings, and equal points, points that
+are 0 and sums of monomials are looked for among the x. All monomials up to a degree are combinations of those of z and of x
+alike; those of one degree only where nothing is subtracted.
+
 Several certificates with one kernel, as those of classes, are checked in two reads: one gathers the points of all of them, one
 evaluates the kernel for all points with these.
 """
@@ -19,7 +23,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
@@ -34,10 +38,13 @@ from dfeas.kernels.checker.bounds import BoundedValues, Kernel, Same, bound_quic
 from dfeas.verify.blocks import Block, Data, blocks_of, code_of, point_of, require_signs, require_support, signs_of
 from dfeas.verify.certificate import Answer, Certificate, Check, attempt
 from dfeas.verify.points import NEARLY, Points
-from dfeas.verify.tallies import WRONG, Checker, Looker, look_at
+from dfeas.verify.tallies import WRONG, Checker, Looker, add_numbers, look_at
+from dfeas.verify.view import FeatureMoments, FeatureScaling, transform_of
 
 TILE_BYTES = 8 << 20
 """Kernel values at a time."""
+LEAST = 2.0**-900
+"""Largest entry of a transformed point that is not 0: products of smaller ones lose digits."""
 SHARP = 1e-4
 """Share of a score, and of the square of a length, that the quick bounds may take before the sharp ones are asked. They depend
 on what else is checked in the same reads, and so by such a share do margins.
@@ -48,9 +55,12 @@ on what else is checked in the same reads, and so by such a share do margins.
 class KernelSums(Looker):
     """Points that certificates weigh, and sums of them."""
 
+    as_stored: ClassVar = True
+
     kernel: Kernel
     index: Indices  # (s,) of the points, ascending
-    points: Any  # (s, m) in float64, an array or a CSR matrix
+    stored: Any  # (s, m) in float64, an array or a CSR matrix
+    points: Any  # the same, as they are seen
     amounts: Floats  # (s, k) weights times labels
     codes: tuple[int | None, ...]  # (k,) of the class that is +1; None: labels are signs
 
@@ -58,7 +68,8 @@ class KernelSums(Looker):
         """Some of the sums, and their points."""
         rows = np.flatnonzero(self.amounts[:, columns].any(axis=1))
         codes = tuple(self.codes[column] for column in columns)
-        return KernelSums(self.kernel, self.index[rows], self.points[rows], self.amounts[rows][:, columns], codes)
+        both, amounts = (self.stored[rows], self.points[rows]), self.amounts[rows][:, columns]
+        return KernelSums(self.kernel, self.index[rows], *both, amounts, codes)
 
     def combine(self, column: int, certificate: Certificate) -> Certificate:
         """The separator of points that a sum in whole numbers is. Raises CheckFailedError where its weights are others."""
@@ -82,7 +93,7 @@ class KernelSums(Looker):
 
     def look(self, data: Data, certificates: Sequence[Certificate]) -> Callable[[Block], ScoreTally]:
         """Scores all points: the kernel is evaluated once for all sums."""
-        columns = self.amounts.shape[1]
+        columns, scaling = self.amounts.shape[1], _scaling_of(data)
         size = max(1, TILE_BYTES // (8 * len(self.amounts)))
 
         def score_block(block: Block) -> ScoreTally:
@@ -90,7 +101,7 @@ class KernelSums(Looker):
             signs = np.column_stack([signs_of(block.label, code) for code in self.codes])
             for begin in range(0, block.points.shape[0], size):
                 rows, start = slice(begin, begin + size), block.start + begin
-                shown, support = prove_scores(self, block.points[rows].astype(np.float64, copy=False), signs[rows], start)
+                shown, support = prove_scores(self, _see(block.points[rows], scaling, data.where), signs[rows], start)
                 part.support.append(support)
                 np.minimum(part.least, shown.min(axis=0), out=part.least)
                 for row, column in np.argwhere(~(shown > 0)):
@@ -159,7 +170,9 @@ def prove_scores(
     if kernel.of_distance:
         again = np.flatnonzero(~(shown > (1 - SHARP) * score).all(axis=1))
         if len(again):
-            value, off = bound_values(kernel, points[again], expansions.points)
+            once_more = np.flatnonzero(np.isin(rows, again))
+            same = np.searchsorted(again, rows[once_more]), here[once_more]
+            value, off = bound_values(kernel, points[again], expansions.points, same)
             none = np.zeros((len(again), 1))
             rounding = BoundedValues(value, none, none).errors(amounts)
             shown[again] = (value @ amounts) * signs[again] - rounding - off @ np.abs(amounts) * UP
@@ -172,11 +185,13 @@ class SupportTally(Struct):
     checksums: bytes
     points: list[Any]  # (s, m) each
     labels: list[NDArray[Any]]  # (s,) each
+    numbers: FeatureMoments | None = None  # that a transform is made of
 
     def add(self, other: SupportTally) -> None:
         self.checksums += other.checksums
         self.points += other.points
         self.labels += other.labels
+        self.numbers = add_numbers(self.numbers, other.numbers)
 
 
 class ScoreTally(Struct):
@@ -200,6 +215,8 @@ class ScoreTally(Struct):
 class Kernels(Checker):
     """Checks separators and weights in a kernel's space."""
 
+    as_stored: ClassVar = True
+
     kernel: Kernel
 
     def require(self, certificate: Certificate, data: Data) -> None:
@@ -215,9 +232,15 @@ class Kernels(Checker):
         sound = self.kernel.plain and certificate.kind == "separator" and weights.all() and not seen
         if certificate.integers and not (sound and len(certificate.integers) == len(weights)):
             raise CheckFailedError("whole numbers are no weights of these points with this kernel")
+        transform = transform_of(data.view, data.m)
+        if transform is not None and transform.length is not None:
+            raise CheckFailedError("points of a kernel's space have a length of their own, and no other")
         code_of(data, certificate)
 
     def choose_blocks(self, certificates: Sequence[Certificate], data: Data) -> tuple[int, ...] | None:
+        """Those of points that are weighed, unless a transform is about all points."""
+        if transform_of(data.view, data.m) is not None:
+            return None
         return blocks_of(data, (certificate.support for certificate in certificates))
 
     def more(self, certificates: Sequence[Certificate]) -> int:
@@ -229,18 +252,25 @@ class Kernels(Checker):
         # entries of the points of all certificates that are checked in one read
         if len(certificates) > 1 and sum(len(each.support) for each in certificates) * width > 40_000_000:
             raise CheckFailedError("more points than are looked at together")
-        support = _union(certificates)
+        support, transform = _union(certificates), transform_of(data.view, data.m)
 
         def gather_block(block: Block) -> SupportTally:
             low, high = np.searchsorted(support, [block.start, block.start + block.points.shape[0]])
             rows = support[low:high] - block.start
-            return SupportTally(block.checksums, [block.points[rows].astype(np.float64, copy=False)], [block.label[rows]])
+            part = SupportTally(block.checksums, [block.points[rows].astype(np.float64, copy=False)], [block.label[rows]])
+            if transform is not None and block.start < transform.points:
+                first = block.points[: transform.points - block.start]
+                part.numbers = FeatureMoments.of(first, transform.scaling, False)
+            return part
 
         return gather_block
 
     def conclude(
         self, part: SupportTally, certificates: Sequence[Certificate], data: Data, read: Callable[..., Any]
     ) -> list[Answer]:
+        transform = transform_of(data.view, data.m)
+        if transform is not None and part.numbers is not None:
+            part.numbers.refuse(transform, data.where)
         sums = self._sums(part, certificates, data)
         answers: dict[int, Answer] = {}
         planes = {place: attempt(sums.combine, place, each) for place, each in enumerate(certificates) if each.integers}
@@ -261,7 +291,7 @@ class Kernels(Checker):
             }
         for column, certificate in enumerate(certificates):
             if column not in answers:
-                answers[column] = attempt(_conclude_weights, sums.some([column]), certificate, data.n)
+                answers[column] = attempt(_conclude_weights, sums.some([column]), certificate, data)
         return [answers[column] for column in range(len(certificates))]
 
     def _sums(self, part: SupportTally, certificates: Sequence[Certificate], data: Data) -> KernelSums:
@@ -276,7 +306,25 @@ class Kernels(Checker):
             signs = signs_of(labels[rows], code)
             require_signs(bool(signs.all()), data.where)
             amounts[rows, column] = certificate.weights * signs
-        return KernelSums(self.kernel, index, points, amounts, tuple(codes))
+        scaling = _scaling_of(data)
+        kernel = replace(self.kernel, rounded=scaling is not None)
+        return KernelSums(kernel, index, points, _see(points, scaling, data.where), amounts, tuple(codes))
+
+
+def _scaling_of(data: Data) -> FeatureScaling | None:
+    transform = transform_of(data.view, data.m)
+    return None if transform is None else transform.scaling
+
+
+def _see(points: Any, scaling: FeatureScaling | None, where: str) -> Any:
+    """Stored points (r, m) in float64, with their transform. Raises CheckFailedError where that loses digits."""
+    if scaling is None:
+        return points.astype(np.float64, copy=False)
+    seen = scaling(points)
+    largest = Wide(seen).largest()
+    if ((largest < LEAST) & scaling.nonzero(points)).any() or not np.isfinite(largest).all():
+        raise CheckFailedError(f"{where}: a transformed point is too near to 0, or too far from it; nothing can be proved")
+    return seen
 
 
 def _union(certificates: Sequence[Certificate]) -> Indices:
@@ -291,44 +339,48 @@ def _conclude_separator(kernel: Kernel, scored: ScoreTally, place: int, length: 
     return Check("feasible", _level(kernel), margin, 1.0, n, 0, text)
 
 
-def _conclude_weights(expansion: KernelSums, certificate: Certificate, n: int) -> Check:
-    pair = opposite(expansion.points, expansion.amounts[:, 0])
+def _conclude_weights(expansion: KernelSums, certificate: Certificate, data: Data) -> Check:
+    scaling, n = _scaling_of(data), data.n
+    pair = opposite(expansion.stored, expansion.amounts[:, 0])
     if pair is not None:
         i, j = (int(expansion.index[row]) for row in pair)
         text = f"points {i} and {j} are equal and have opposite labels: no function separates them"
         return Check("infeasible", "exact", -1.0, 0.0, n, 0, text)
-    if expansion.kernel.zero_at_zero and not Wide(expansion.points).nonzero().all():
+    nonzero = Wide(expansion.stored).nonzero() if scaling is None else scaling.nonzero(expansion.stored)
+    if expansion.kernel.zero_at_zero and not nonzero.all():
         text = "K(x, x) = 0 for a point of the support: no score of it is positive"
         return Check("infeasible", "exact", -1.0, 0.0, n, 0, text)
     weight = float(certificate.weights.sum()) * (1 - gamma(len(certificate.weights) + 1))
     # the length of a sum that is to be small depends on nothing else: sharper than SHARP
     upper = float(lengths(expansion, *of_itself(expansion), 1e-6)[0]) / weight * UP
     count = len(certificate.support)
-    if upper <= NEARLY and balances(expansion):
+    if upper <= NEARLY and balances(expansion, scaling):
         text = f"some weights on {count} points make their sum in the kernel's space exactly zero: no function separates them"
         return Check("infeasible", "exact", -1.0, 0.0, n, 0, text)
     text = f"no unit vector of the kernel's space has a margin above {upper:.6g} (weights on {count} of {n} points)"
     return Check("eps-infeasible", _level(expansion.kernel), -1.0, min(1.0, upper), n, 0, text)
 
 
-def balances(expansion: KernelSums) -> bool:
+def balances(expansion: KernelSums, scaling: FeatureScaling | None) -> bool:
     """Whether the first sum is proved to be zero with other weights of the same signs, of a polynomial kernel: monomials of a
     point are its coordinates there, but for positive factors, and integers where its entries are.
     """
-    kernel, amounts, points = expansion.kernel, expansion.amounts[:, 0], expansion.points
+    kernel, amounts, points = expansion.kernel, expansion.amounts[:, 0], expansion.stored
     degree, ones = kernel.degree, int(kernel.coef0 > 0)
+    if scaling is not None and scaling.shift is not None and not ones:
+        return False
     count = len(amounts) * math.comb(points.shape[1] + ones + degree - 1, degree)
     if kernel.name != "polynomial" or count > 100_000:  # monomials of all points of a support
         return False
     from dfeas.verify.balance import balance, most_bits  # which loads FLINT
 
-    points = points if isinstance(points, np.ndarray) else points.toarray()
+    points, seen = (each if isinstance(each, np.ndarray) else each.toarray() for each in (points, expansion.points))
     features = np.hstack([common(points)[0], np.ones((len(points), ones), object)]).T
     if degree * int(np.abs(features).max()).bit_length() > most_bits(count):
         return False
     whole = np.array([math.prod(factors) for factors in combinations_with_replacement(features, degree)], object).T
     with np.errstate(all="ignore"):
-        weights = np.abs(amounts) / (kernel.gamma * np.einsum("ij,ij->i", points, points) + kernel.coef0) ** (degree / 2)
+        weights = np.abs(amounts) / (kernel.gamma * np.einsum("ij,ij->i", seen, seen) + kernel.coef0) ** (degree / 2)
     signed = np.where(amounts < 0, -1, 1).astype(object)[:, None] * whole
     return bool(np.isfinite(weights).all()) and balance(scale_integers(signed)[0], weights, signed) is not None
 

@@ -243,7 +243,7 @@ class Checkpointer(Struct, eq=False):
             with nullcontext() if last else wait_by(time.sleep, 0.0):  # the next one is soon
                 self._save(state)
             self._written = state
-        except (OSError, DfeasError) as error:
+        except (OSError, DfeasError, TypeError) as error:  # a state of the caller's method may hold what no file can
             self._require_held()
             self.note("checkpoint", f"no checkpoint could be written: {error}")
         took = self._seconds() - began
@@ -298,8 +298,10 @@ def discard_checkpoints(folder: str | Path | None, stopped: str) -> None:
 def open_checkpointer(
     session: Session, job: RunSpec, sinks: Sinks, folder: Place | None, every: float, earlier: Checkpoint | None
 ) -> Iterator[Checkpointer]:
-    """A checkpointer for the length of a run. None is left of one that ended, did not begin, or has methods of the caller."""
-    checkpoints = None if folder is None or session.own else Checkpoints(folder / CHECKPOINT)
+    """A checkpointer for the length of a run. None is left of one that ended, or did not begin; with states that cannot be
+    written it writes none.
+    """
+    checkpoints = None if folder is None or not session.resumable else Checkpoints(folder / CHECKPOINT)
     checkpointer = Checkpointer(checkpoints, session.scratch, every, job, sinks, session.dataset.fingerprint)
     checkpointer.first(earlier)
     try:
