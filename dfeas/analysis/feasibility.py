@@ -73,7 +73,8 @@ def feasible(
     Parameters
     ----------
     A : array (n, m), data frame, or path
-        What ``dfeas.solve`` takes, dense or sparse, read in blocks; None if there are only equalities.
+        What ``dfeas.solve`` takes, dense or sparse, read in blocks; None if there are only equalities. Or the path of an MPS or
+        LP file (.mps, .lp, .mps.gz, .lp.gz), which HiGHS reads: it has all of the system, and its objective is left out.
     b : array (n,), series, or path
         Right sides, finite numbers; a series beside a frame has its index.
     equal : (E, f), optional

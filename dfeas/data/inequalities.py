@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from dfeas.data.dataset import Dataset, array_reader
 from dfeas.data.frames import bring_here, columns_of, has_other_coordinates, is_frame, open_frame, require_aligned, values_of
 from dfeas.data.open import open_source
 from dfeas.data.partitions import Compute, table_of
+from dfeas.data.programs import LinearProgram, is_program, names_by, read_program
 from dfeas.data.source import ALL_POSITIVE, DataSpec, Source
 from dfeas.data.storage.features import order_by, shorten
 from dfeas.data.storage.layout import default_block_rows, index_size
@@ -31,7 +33,7 @@ from dfeas.data.storage.places import absolute
 from dfeas.data.storage.readers import Buffers, Cost, Looks
 from dfeas.data.storage.sparse_readers import Entries, block_of
 from dfeas.data.views import stored_rows
-from dfeas.errors import BadInputError, CorruptDataError, spell
+from dfeas.errors import BadInputError, CorruptDataError, UsageError, spell
 from dfeas.linalg.points import Floats, Points
 
 
@@ -91,6 +93,7 @@ class Inequalities:
     lower: NDArray[np.int64]
     features: tuple[str, ...]  # names of the variables; empty where they have none
     names: tuple[Names, Names]  # of rows of A, and of equalities
+    turned: Sequence[bool] = ()  # rows of A that are a x >= b where they come from
 
     @classmethod
     def of(cls, A: Any, b: Any, equal: Any, bounds: Any, memory: int, compute: Compute | None = None) -> Inequalities:
@@ -99,6 +102,9 @@ class Inequalities:
         """
         E: Dataset | None = None
         left, f = None, np.zeros(0)
+        program = _program_of(A, b, equal, bounds, memory)
+        if program is not None:
+            A, b, equal, bounds = program.A, program.b, (program.E, program.f), program.bounds
         if equal is not None:
             if not isinstance(equal, list | tuple) or len(equal) != 2:
                 raise BadInputError(f"{spell('equal')}: expected E and f, a pair, of equalities E x = f")
@@ -118,6 +124,8 @@ class Inequalities:
             require_aligned(A, b, "b", None if table is None else table.names, "A")
             A = _open(A, memory) if table is None else table.X
         names = (A.features if table is None else table.features) or names
+        if program is not None:
+            names, called = program.features, (partial(names_by, program.rows), partial(names_by, program.equalities))
         n, m = (A.n, A.m) if isinstance(A, Dataset) else map(int, A.shape)
         if E is not None and E.m != m:
             raise BadInputError(f"E has {E.m} columns, A has {m}; give each a column for each variable")
@@ -132,7 +140,8 @@ class Inequalities:
         more = scipy.sparse.vstack([_beside(*part) for part in parts], "csr")
         more.eliminate_zeros()
         X = (_homogenise if isinstance(A, Dataset) else _homogenise_lazily)(A, _column(b, n, "b", "A"), more)
-        return cls(X, n, stand_in, len(f), m, upper, lower, tuple(names), called)
+        turned = () if program is None else program.turned
+        return cls(X, n, stand_in, len(f), m, upper, lower, tuple(names), called, turned)
 
     @property
     def n(self) -> int:
@@ -166,7 +175,9 @@ class Inequalities:
             sign = -1 if part == 2 else 1
             if part < 3:
                 name = self.names[part > 0]([place])[place]
-                text = self._write_out(-sign * point[:-1], "<=" if part == 0 else "=", sign * point[-1])
+                turned = part == 0 and len(self.turned) > 0 and self.turned[place]
+                side = -1 if turned else sign
+                text = self._write_out(-side * point[:-1], "=" if part else ">=" if turned else "<=", side * point[-1])
             else:
                 place = int((self.upper if part == 3 else self.lower)[place])
                 name = self.features[place] if self.features else place
@@ -206,6 +217,15 @@ class Inequalities:
             raise ValueError("a multiplier of an inequality is negative")
         held = np.flatnonzero(behind)
         return np.concatenate([rows, self.given + held]), np.concatenate([of_A, behind[held]])
+
+
+def _program_of(A: Any, b: Any, equal: Any, bounds: Any, memory: int) -> LinearProgram | None:
+    """That of a file, which has all of the system; None for any other A."""
+    if not is_program(A):
+        return None
+    if (b, equal, bounds) != (None, None, None):
+        raise UsageError("A is a linear programme, with its own right sides, equalities and bounds: leave out the others")
+    return read_program(A, memory)
 
 
 def _digits(value: float) -> str:
