@@ -174,6 +174,7 @@ _OPTIONAL = {
     "object-stores": ("obstore>=0.8", "boto3>=1.34"),
     "diagnostics": ("bokeh>=3.1",),
     "statistics": ("formulaic>=1.1", "pyreadstat>=1.3.7"),
+    "programs": ("highspy>=1.16",),
 }
 """What those extras of pyproject.toml bring that messages are about."""
 

@@ -15,13 +15,13 @@ from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.analysis.separation import decide_early, search_integers
-from dfeas.answers.feasibility import Feasibility, nearest_floats
+from dfeas.answers.feasibility import Feasibility, is_irreducible, nearest_floats
 from dfeas.answers.result import Result
 from dfeas.answers.words import FEASIBLE, INFEASIBLE, RESUMABLE, UNDECIDED, Proof, Stop
 from dfeas.data.inequalities import Inequalities, places_of_system
@@ -29,7 +29,9 @@ from dfeas.data.source import ALL_POSITIVE
 from dfeas.data.storage.places import place
 from dfeas.errors import DfeasError
 from dfeas.exact.dyadic import Dyadic, Integers, common
-from dfeas.exact.integers import independent, solve
+from dfeas.exact.integers import independent, primitive, solve
+from dfeas.linalg.blas import beat
+from dfeas.linalg.points import Floats
 from dfeas.linalg.routines import nnls
 from dfeas.problem import Goal, Problem
 from dfeas.run.checkpoint.folder import discard_checkpoints
@@ -46,6 +48,8 @@ from dfeas.verify.separation import Wanted, look, rows
 if TYPE_CHECKING:
     from dfeas.engine.protocol import Workers
 
+Conflict: TypeAlias = tuple[NDArray[np.int64], Integers, Floats]
+"""Points (s,) of constraints, their weights, and the points themselves (s, m + 1)."""
 MOST = 1 << 10
 """Inequalities that the rounding of a solution violates, at most, of which it is said by how much."""
 
@@ -69,7 +73,8 @@ def feasible(
     Parameters
     ----------
     A : array (n, m), data frame, or path
-        What ``dfeas.solve`` takes, dense or sparse, read in blocks; None if there are only equalities.
+        What ``dfeas.solve`` takes, dense or sparse, read in blocks; None if there are only equalities. Or the path of an MPS or
+        LP file (.mps, .lp, .mps.gz, .lp.gz), which HiGHS reads: it has all of the system, and its objective is left out.
     b : array (n,), series, or path
         Right sides, finite numbers; a series beside a frame has its index.
     equal : (E, f), optional
@@ -161,18 +166,49 @@ def _decide(asked: Inequalities, problem: Problem, limits: Limits, resources: Re
 
 def _find_multipliers(
     asked: Inequalities, problem: Problem, support: NDArray[np.int64], resources: Resources, until: Callable[[], bool]
-) -> tuple[NDArray[np.int64], Integers] | None:
-    """Points of a conflict of some that has t among them, and their weights; None where they have none."""
+) -> Conflict | None:
+    """Of some points an irreducible conflict with t, which is left out of it; None where they have none."""
     support = np.union1d(support, [asked.n - 1])
     with open_session(problem, resources) as session:
         some = rows(session.checking.dataset, support)
-    points = common(some if isinstance(some, np.ndarray) else some.toarray())[0]
-    weights = run_solver(partial(_cancel_last, points), until)
+    dense: Floats = some if isinstance(some, np.ndarray) else some.toarray()
+    points = common(dense)[0]
+    weights = run_solver(partial(_find_irreducible, points), until)
     if weights is None:
         return None
-    if (weights @ points).any() or not (weights >= 0).all():
+    held = weights != 0
+    held[-1] = False
+    if (weights @ points).any() or not (weights >= 0).all() or not is_irreducible(points[held]):
         raise DfeasError("the multipliers that were found are none: please report this")
-    return support[weights != 0], weights[weights != 0]
+    return support[held], weights[held], dense[held]
+
+
+def _find_irreducible(points: Integers) -> Integers | None:
+    """Weights (s,) >= 0 of points (s, d) with a zero sum, above zero of the last one and of others that are independent; None
+    where there are none. A point that depends on these gives up its weight to them, or takes the place of the one whose weight
+    is zero first (Carathéodory).
+    """
+    weights = _cancel_last(points)
+    if weights is None:
+        return None
+    held = np.flatnonzero(weights[:-1])
+    basis = held[independent(points[held])]
+    for j in np.setdiff1d(held, basis).tolist():
+        beat()
+        features = independent(points[basis].T)
+        follows, denominator = solve(points[np.ix_(basis, features)].T, points[j][features][:, None])
+        along, most = follows[:, 0], Fraction(int(weights[j]), denominator)  # denominator * point = along of the basis
+        short = [
+            (Fraction(int(weights[i]), -int(step)), k) for k, (i, step) in enumerate(zip(basis, along, strict=True)) if step < 0
+        ]
+        times, out = min([*short, (most, len(basis))])
+        weights = weights * times.denominator
+        weights[basis] += times.numerator * along
+        weights[j] -= times.numerator * denominator
+        weights = np.array(primitive(weights.tolist()), object)
+        if out < len(basis):
+            basis[out] = j
+    return weights
 
 
 def _cancel_last(points: Integers) -> Integers | None:
@@ -203,12 +239,16 @@ def _guess_multipliers(points: Integers) -> Integers | None:
     return weights if (weights >= 0).all() and not (weights @ points).any() else None
 
 
-def _describe_conflict(unknown: Feasibility, asked: Inequalities, support: NDArray[np.int64], weights: Integers) -> Feasibility:
+def _describe_conflict(
+    unknown: Feasibility, asked: Inequalities, support: NDArray[np.int64], weights: Integers, points: Floats
+) -> Feasibility:
     u, v, upper, lower = asked.divide(support, weights)
     counts = {"rows of A": len(u), "equalities": np.count_nonzero(v), "bounds": np.count_nonzero([upper, lower])}
     listed = " and ".join(f"{what} ({count})" for what, count in counts.items() if count)
     text = f"there is no solution: {listed} contradict each other, by Farkas's lemma with multipliers in whole numbers"
+    text += "; without any one of them the others have a solution" if len(support) > 1 else ""
     found = replace(unknown, verdict=INFEASIBLE, proof=Proof.EXACT, message=text, rows=support[: len(u)])
+    found = replace(found, conflict=asked.list_constraints(support, weights, points))
     return replace(found, u=u.tolist(), v=v.tolist(), upper=upper.tolist(), lower=lower.tolist())
 
 

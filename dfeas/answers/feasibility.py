@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from math import lcm
 from typing import Any, ClassVar
@@ -21,10 +22,11 @@ from dfeas.data.open import open_source
 from dfeas.data.partitions import compute_here
 from dfeas.data.source import ALL_POSITIVE, Source
 from dfeas.data.storage.files import COUNT, conform
-from dfeas.display import Part, Row, parse_integers, plain
+from dfeas.display import Grid, Part, Row, parse_integer, parse_integers, plain
 from dfeas.engine.local import LocalEngine, local_engine
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, UndecidedError, either
-from dfeas.exact.dyadic import Dyadic, common
+from dfeas.exact.dyadic import Dyadic, Integers, common
+from dfeas.exact.integers import independent
 from dfeas.problem import Problem
 from dfeas.settings import parse_bytes, require_type
 from dfeas.verify.certificate import Check
@@ -38,6 +40,33 @@ def _read_asked(asked: dict[str, Any]) -> dict[str, Any]:
     if more := [name for name in asked if name not in parts]:
         raise ValueError(f"asked has {more[0]!r}, which is no part of a system")
     return asked
+
+
+def _read_conflict(entries: list[Any]) -> list[dict[str, Any]]:
+    """Constraints, as a file says them. Raises ValueError for anything else."""
+    conform(entries, [{"kind": str, "place": COUNT, "name": object, "text": str, "multiplier": object}], "conflict")
+    return [{**each, "multiplier": parse_integer(each["multiplier"])} for each in entries]
+
+
+def call_constraint(constraint: Mapping[str, Any]) -> tuple[str, str]:
+    """What a constraint is called, and what it says."""
+    between = " of " if "bound" in constraint["kind"] else " "
+    return f"{constraint['kind']}{between}{constraint['name']}", constraint["text"]
+
+
+def _say_multiplier(value: int) -> str:
+    return str(value) if abs(value) < 10**12 else f"about {Decimal(value):.3e}"
+
+
+SHOWN = 20
+"""Constraints of a conflict that are printed."""
+
+
+def is_irreducible(points: Integers) -> bool:
+    """Whether no constraint can be left out of an infeasible set, whose points (s, m + 1) all have a multiplier. If they are
+    independent, so are the left sides of all but one: these hold with equality in some x.
+    """
+    return len(independent(points)) == len(points)
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -66,6 +95,10 @@ class Feasibility(Conclusion):
         (p,) multipliers of the equalities.
     upper, lower : list of int, optional
         (m,) those of the bounds, at least zero: A'u + E'v + upper - lower = 0, and b'u + f'v + upper'high - lower'low < 0.
+    conflict : list of dict, optional
+        The constraints that contradict each other, by what you call them: ``kind`` (row, equality, upper bound, lower bound),
+        ``place`` (of the row, the equality or the variable), ``name``, ``text`` such as ``2 a - c <= 5``, and ``multiplier``.
+        Without any one of them the others have a solution: it is an irreducible infeasible set (IIS).
     asked : dict, optional
         Absolute paths of ``A``, ``b``, ``equal`` and ``bounds``; None where a part of the system was in memory.
     result : Result
@@ -77,12 +110,14 @@ class Feasibility(Conclusion):
     >>> answer = dfeas.feasible([[1.0, 1.0], [-1.0, 0.0], [0.0, -1.0]], [-1.0, 0.0, 0.0])
     >>> answer.rows.tolist(), answer.u
     ([0, 1, 2], [1, 1, 1])
+    >>> print(answer.conflict[0]["text"], "and", answer.conflict[1]["text"])
+    x[0] + x[1] <= -1 and -x[0] <= 0
     """
 
     HIDDEN: ClassVar = ("exact", "result")
     SHAPE: ClassVar = {
         "violated": COUNT,
-        **dict.fromkeys(("exact?", "rows?", "u?", "v?", "upper?", "lower?"), list | None),
+        **dict.fromkeys(("exact?", "rows?", "u?", "v?", "upper?", "lower?", "conflict?"), list | None),
     }
     READ: ClassVar = {
         "verdict": Verdict,
@@ -91,6 +126,7 @@ class Feasibility(Conclusion):
         "exact": lambda pairs: [Fraction(*parse_integers(pair)) for pair in pairs],
         "rows": lambda rows: PLACES(parse_integers(rows)),
         **dict.fromkeys(("u", "v", "upper", "lower"), parse_integers),
+        "conflict": _read_conflict,
         "asked": _read_asked,
     }
 
@@ -105,12 +141,18 @@ class Feasibility(Conclusion):
     v: list[int] | None = None
     upper: list[int] | None = None
     lower: list[int] | None = None
+    conflict: list[dict[str, Any]] | None = None
     asked: dict[str, Any] | None = None
     result: Result
 
     def _parts(self) -> Iterator[Part]:
         yield Row("verdict", f" (proof: {self.proof})", self.verdict)
         yield Row("", self.message)
+        if self.conflict:
+            shown = [[*call_constraint(each), _say_multiplier(each["multiplier"])] for each in self.conflict[:SHOWN]]
+            yield Grid(("constraint", "", "multiplier"), shown, 2)
+            if (more := len(self.conflict) - SHOWN) > 0:
+                yield Row(None, f"and {more} more: see conflict, in Python and in {RESULT}")
         run = self.result
         yield cost_row(run.passes, run.method, run.reads, run.bytes_read, run.seconds)
 
@@ -176,7 +218,10 @@ class Feasibility(Conclusion):
             raise CorruptDataError(f"not the system of the run: {counts}")
         dataset = open_source(Source(Problem.of(asked.X, ALL_POSITIVE).spec).within(budget))
         with local_engine(dataset, budget) as engine:
-            text = (self._check_solution if self.verdict == FEASIBLE else self._check_multipliers)(asked, engine, dataset)
+            if self.verdict == FEASIBLE:
+                text = self._check_solution(asked, engine, dataset)
+            else:
+                text = self._check_multipliers(asked, engine, dataset, named=not given)
         n = self.result.n
         return Check(str(self.verdict), str(Proof.EXACT), -1.0, 1.0, n, n, text, points_read=n, counted="inequalities")
 
@@ -184,7 +229,7 @@ class Feasibility(Conclusion):
         exact, mark, x = self.exact or [], self.result.fingerprint, self.x
         if len(exact) != asked.m:
             raise CheckFailedError(f"{RESULT}: exact has {len(exact)} entries, expected {asked.m}")
-        if any(each is not None for each in (self.rows, self.u, self.v, self.upper, self.lower)):
+        if any(each is not None for each in (self.rows, self.u, self.v, self.upper, self.lower, self.conflict)):
             raise CheckFailedError(f"{RESULT}: it has a solution, and multipliers")
         if x is not None and x.tolist() != nearest_floats(exact):
             raise CheckFailedError(f"{RESULT}: x is not the rounding of exact")
@@ -202,7 +247,7 @@ class Feasibility(Conclusion):
         rounded = f"; its rounding x violates {violated}" if violated else ""
         return f"the solution satisfies all {asked.count} inequalities exactly{rounded}"
 
-    def _check_multipliers(self, asked: Inequalities, engine: LocalEngine, dataset: Dataset) -> str:
+    def _check_multipliers(self, asked: Inequalities, engine: LocalEngine, dataset: Dataset, named: bool) -> str:
         if self.rows is None or None in (self.u, self.v, self.upper, self.lower):
             raise CheckFailedError(f"{RESULT}: it has no multipliers")
         if self.x is not None or self.exact is not None or self.violated:
@@ -214,11 +259,21 @@ class Feasibility(Conclusion):
         dataset.fingerprint = self.result.fingerprint
         look(engine, dataset, self.result.fingerprint, Wanted())
         some = rows(dataset, support)
-        points = common(some if isinstance(some, np.ndarray) else some.toarray())[0]
+        dense = some if isinstance(some, np.ndarray) else some.toarray()
+        points = common(dense)[0]
         total = weights @ points
         if not len(support) or total[:-1].any() or not total[-1] < 0:
             raise CheckFailedError(f"{RESULT}: its multipliers do not make 0 x <= -1 of the inequalities")
-        return f"the multipliers of {len(support)} inequalities make 0 x <= b'u < 0 of them, exactly: there is no solution"
+        text = f"the multipliers of {len(support)} inequalities make 0 x <= b'u < 0 of them, exactly: there is no solution"
+        if self.conflict is None:  # as older versions leave it, which say nothing of irreducible sets
+            return text
+        if not is_irreducible(points):
+            raise CheckFailedError(f"{RESULT}: its constraints contradict each other without some of them, too")
+        keys = ("kind", "place", "multiplier", *(("name", "text") if named else ()))
+        true = [plain(each) for each in asked.list_constraints(support, weights, dense)]
+        if [[each[key] for key in keys] for each in true] != [[plain(each[key]) for key in keys] for each in self.conflict]:
+            raise CheckFailedError(f"{RESULT}: conflict lists other constraints than those that have multipliers")
+        return f"{text}; without any one of them there is one"
 
     def to_json(self) -> dict[str, Any]:
         """Those of the run, and the answer; ``n`` are inequalities, equalities and bounds among them. Fractions are pairs."""

@@ -41,19 +41,20 @@ def in_hull(point: str, data: str, **values: Any) -> None:
 
 @click.command(
     cls=Command,
-    examples=("dfeas feasible A.zarr b.npy --out RUN", "dfeas feasible A.npz b.npy --equal E.npy f.npy --bounds 0,inf"),
+    examples=("dfeas feasible model.mps --out RUN", "dfeas feasible A.npz b.npy --equal E.npy f.npy --bounds 0,inf"),
 )
 @click.argument("data", type=DATA, metavar="A")
-@click.argument("b", type=LOCAL)
+@click.argument("b", type=LOCAL, required=False)
 @asks(NAMED[1:], options_of(find_feasible))
 @option("Question", "--equal", nargs=2, type=DATA, metavar="E F", help="Equalities E x = f: files of E and of f.")
 @option("Question", "--bounds", metavar="LOW,HIGH", help="Of all variables, or a file (.npy) of m pairs.  [default: none]")
 @asks(QUIET, JSON)
-def feasible(data: str, b: Path, bounds: str | None, **values: Any) -> None:
+def feasible(data: str, b: Path | None, bounds: str | None, **values: Any) -> None:
     """Decide whether A x <= b has a solution.
 
-    A is what solve takes, without labels; B is a .npy file or a zarr array. A solution, or multipliers that prove that there is
-    none, are written to the folder RUN.
+    A is what solve takes, without labels; B is a .npy file or a zarr array. Or A is an MPS or LP file, of which only the
+    constraints are asked about. A solution, or the constraints that contradict each other, with multipliers that prove it, are
+    written to the folder RUN.
     """
     values["bounds"] = bounds
     if bounds is not None and not Path(bounds).exists():
@@ -61,4 +62,6 @@ def feasible(data: str, b: Path, bounds: str | None, **values: Any) -> None:
             values["bounds"] = tuple(float(value) for value in bounds.split(","))
         except ValueError:
             raise click.UsageError(f"--bounds {bounds}: expected two numbers LOW,HIGH, or a .npy file that exists") from None
-    begin(lambda A, equal, **more: find_feasible(A, str(b), equal=equal or None, **more), data, cluster=Cluster(), **values)
+    begin(
+        lambda A, equal, **more: find_feasible(A, b and str(b), equal=equal or None, **more), data, cluster=Cluster(), **values
+    )

@@ -7,9 +7,10 @@ and (0, 1), which is t; these are in memory. A block of the others is made of on
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +24,16 @@ from dfeas.data.dataset import Dataset, array_reader
 from dfeas.data.frames import bring_here, columns_of, has_other_coordinates, is_frame, open_frame, require_aligned, values_of
 from dfeas.data.open import open_source
 from dfeas.data.partitions import Compute, table_of
+from dfeas.data.programs import LinearProgram, is_program, names_by, read_program
 from dfeas.data.source import ALL_POSITIVE, DataSpec, Source
-from dfeas.data.storage.features import order_by
+from dfeas.data.storage.features import order_by, shorten
 from dfeas.data.storage.layout import default_block_rows, index_size
 from dfeas.data.storage.numbers import array_of, exact, require_array
 from dfeas.data.storage.places import absolute
 from dfeas.data.storage.readers import Buffers, Cost, Looks
 from dfeas.data.storage.sparse_readers import Entries, block_of
 from dfeas.data.views import stored_rows
-from dfeas.errors import BadInputError, CorruptDataError, spell
+from dfeas.errors import BadInputError, CorruptDataError, UsageError, spell
 from dfeas.linalg.points import Floats, Points
 
 
@@ -72,6 +74,12 @@ class HomogeneousReader:
         return self.inner.points.stamp(index, looks) if index < self.inner.blocks else None
 
 
+Names = Callable[[Sequence[int]], Mapping[int, Any]]
+"""What some rows are called, by their numbers."""
+MOST_TERMS = 8
+"""Of an inequality that is written out."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Inequalities:
     """What is asked, as points, and which of them say what."""
@@ -83,6 +91,9 @@ class Inequalities:
     m: int
     upper: NDArray[np.int64]  # variables with an upper bound, ascending
     lower: NDArray[np.int64]
+    features: tuple[str, ...]  # names of the variables; empty where they have none
+    names: tuple[Names, Names]  # of rows of A, and of equalities
+    turned: Sequence[bool] = ()  # rows of A that are a x >= b where they come from
 
     @classmethod
     def of(cls, A: Any, b: Any, equal: Any, bounds: Any, memory: int, compute: Compute | None = None) -> Inequalities:
@@ -91,6 +102,9 @@ class Inequalities:
         """
         E: Dataset | None = None
         left, f = None, np.zeros(0)
+        program = _program_of(A, b, equal, bounds, memory)
+        if program is not None:
+            A, b, equal, bounds = program.A, program.b, (program.E, program.f), program.bounds
         if equal is not None:
             if not isinstance(equal, list | tuple) or len(equal) != 2:
                 raise BadInputError(f"{spell('equal')}: expected E and f, a pair, of equalities E x = f")
@@ -100,7 +114,7 @@ class Inequalities:
                     raise BadInputError("E: other coordinates of its columns than A, or the same in another order: align them")
         if A is None and E is None:
             raise BadInputError("expected A and b, of A x <= b, or E and f of equalities, or both")
-        names, b = () if E is None else E.features, bring_here(b)
+        names, b, called = () if E is None else E.features, bring_here(b), (_names_in(A), _names_in(equal and equal[0]))
         with _rename("A"):
             stand_in = A is None or _has_no_rows("A", A, b)
             if stand_in:
@@ -110,6 +124,8 @@ class Inequalities:
             require_aligned(A, b, "b", None if table is None else table.names, "A")
             A = _open(A, memory) if table is None else table.X
         names = (A.features if table is None else table.features) or names
+        if program is not None:
+            names, called = program.features, (partial(names_by, program.rows), partial(names_by, program.equalities))
         n, m = (A.n, A.m) if isinstance(A, Dataset) else map(int, A.shape)
         if E is not None and E.m != m:
             raise BadInputError(f"E has {E.m} columns, A has {m}; give each a column for each variable")
@@ -124,7 +140,8 @@ class Inequalities:
         more = scipy.sparse.vstack([_beside(*part) for part in parts], "csr")
         more.eliminate_zeros()
         X = (_homogenise if isinstance(A, Dataset) else _homogenise_lazily)(A, _column(b, n, "b", "A"), more)
-        return cls(X, n, stand_in, len(f), m, upper, lower)
+        turned = () if program is None else program.turned
+        return cls(X, n, stand_in, len(f), m, upper, lower, tuple(names), called, turned)
 
     @property
     def n(self) -> int:
@@ -147,6 +164,44 @@ class Inequalities:
         plus, minus, upper[self.upper], lower[self.lower], _ = np.split(behind, np.cumsum(sizes))
         return weights[of_A & (not self.stand_in)], plus - minus, upper, lower
 
+    def list_constraints(self, support: NDArray[np.int64], weights: NDArray[Any], points: Floats) -> list[dict[str, Any]]:
+        """The constraints whose points (s, m + 1) are in a support, as their user calls them, with their multipliers."""
+        kinds = ("row", "equality", "equality", "upper bound", "lower bound")
+        ends = np.cumsum([self.given, self.equal, self.equal, len(self.upper), len(self.lower)])
+        found = []
+        for j, weight, point in zip(support.tolist(), weights.tolist(), points, strict=True):
+            part = int(np.searchsorted(ends, j, "right"))
+            place = j - int(ends[part - 1]) if part else j
+            sign = -1 if part == 2 else 1
+            if part < 3:
+                name = self.names[part > 0]([place])[place]
+                turned = part == 0 and len(self.turned) > 0 and self.turned[place]
+                side = -1 if turned else sign
+                text = self._write_out(-side * point[:-1], "=" if part else ">=" if turned else "<=", side * point[-1])
+            else:
+                place = int((self.upper if part == 3 else self.lower)[place])
+                name = self.features[place] if self.features else place
+                sense, right = ("<=", point[-1]) if part == 3 else (">=", -point[-1])
+                text = self._write_out(np.abs(point[:-1]), sense, right)
+            entry = {"kind": kinds[part], "place": place, "name": name, "text": text, "multiplier": sign * weight}
+            found.append(entry)
+        return found
+
+    def _write_out(self, left: Floats, sense: str, right: float) -> str:
+        """``2 a - c <= 5``, of many terms the first."""
+        held = np.flatnonzero(left)
+        terms = [
+            f"{'-' if left[j] < 0 else '+'} {'' if abs(left[j]) == 1 else f'{_digits(abs(left[j]))} '}{self._variable(j)}"
+            for j in held[:MOST_TERMS].tolist()
+        ]
+        text = " ".join(terms).removeprefix("+ ") or "0"
+        text = f"-{text[2:]}" if text.startswith("- ") else text
+        more = f" + .. ({len(held)} terms)" if len(held) > MOST_TERMS else ""
+        return f"{text}{more} {sense} {_digits(right)}"
+
+    def _variable(self, place: int) -> str:
+        return shorten(self.features[place]) if self.features else f"x[{place}]"
+
     def join(
         self, rows: NDArray[np.int64], u: Sequence[int], v: Sequence[int], upper: Sequence[int], lower: Sequence[int]
     ) -> tuple[NDArray[np.int64], NDArray[Any]]:
@@ -162,6 +217,31 @@ class Inequalities:
             raise ValueError("a multiplier of an inequality is negative")
         held = np.flatnonzero(behind)
         return np.concatenate([rows, self.given + held]), np.concatenate([of_A, behind[held]])
+
+
+def _program_of(A: Any, b: Any, equal: Any, bounds: Any, memory: int) -> LinearProgram | None:
+    """That of a file, which has all of the system; None for any other A."""
+    if not is_program(A):
+        return None
+    if (b, equal, bounds) != (None, None, None):
+        raise UsageError("A is a linear programme, with its own right sides, equalities and bounds: leave out the others")
+    return read_program(A, memory)
+
+
+def _digits(value: float) -> str:
+    """The shortest decimals that are this float."""
+    return repr(float(value) + 0.0).removesuffix(".0")
+
+
+def _names_in(table: Any) -> Names:
+    """What its rows are called: by an index, by a column of ids, or by number."""
+
+    def call(places: Sequence[int]) -> Mapping[int, Any]:
+        from dfeas.data.table import row_names  # with readers of all formats
+
+        return row_names(DataSpec(table, ALL_POSITIVE), places)
+
+    return call
 
 
 def places_of_system(A: Any, b: Any, equal: Any, bounds: Any) -> dict[str, Any] | None:

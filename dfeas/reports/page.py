@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dfeas import __version__
+from dfeas.answers.feasibility import call_constraint
 from dfeas.answers.files import (
     CHECKPOINT,
     RESULT,
@@ -214,15 +215,17 @@ def _describe_verdict(run: Run, seen: Seen) -> SimpleNamespace:
 
 def _describe_system(run: Run, seen: Seen) -> SimpleNamespace:
     """What is known of linear inequalities: not what is known of the points that stand for them."""
-    values, rows, head = run.values, list[tuple[str, str]](), ("", "")
+    values, rows, head = run.values, list[tuple[str, ...]](), tuple[str, ...]()
     if values["verdict"] == INFEASIBLE:
         u, v, upper, lower = ([parse_integer(each) for each in values[name]] for name in ("u", "v", "upper", "lower"))
-        named = [(f"row {row} of A", each) for row, each in zip(values["rows"], u, strict=True)]
-        for what, some in (("equality", v), ("upper bound of variable", upper), ("lower bound of variable", lower)):
-            named += [(f"{what} {place}", each) for place, each in enumerate(some) if each]
+        named = [((f"row {row}", ""), each) for row, each in zip(values["rows"], u, strict=True)]
+        for what, some in (("equality", v), ("upper bound of", upper), ("lower bound of", lower)):
+            named += [((f"{what} {place}", ""), each) for place, each in enumerate(some) if each]
+        if values.get("conflict"):
+            named = [(call_constraint(each), parse_integer(each["multiplier"])) for each in values["conflict"]]
         most = max((abs(each) for _, each in named), default=1)
-        head = "inequality", "multiplier, over the largest"
-        rows = [(name, f"{Fraction(each, most):.6g}") for name, each in sorted(named, key=lambda pair: -abs(pair[1]))]
+        head = "constraint", "", "multiplier, over the largest"
+        rows = [(*call, f"{Fraction(each, most):.6g}") for call, each in sorted(named, key=lambda pair: -abs(pair[1]))]
     elif values["x"] is not None:
         head, names = ("variable", "value"), values.get("features") or ()
         rows = [(names[j] if len(names) == values["m"] else str(j), f"{each:.6g}") for j, each in enumerate(values["x"])]

@@ -14,6 +14,7 @@ from typing import Any
 
 import dask.array as da
 import dask.dataframe as dd
+import flint
 import numpy as np
 import pandas as pd
 import pytest
@@ -29,10 +30,12 @@ from dfeas.answers.files import TRACE
 from dfeas.answers.trace import what_is_missing
 from dfeas.cli.main import commands
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, UsageError
+from dfeas.exact.integers import independent
 from tests.exact import solution
 from tests.records import replace
 
 NONE = np.inf
+KINDS = ("row", "equality", "upper bound", "lower bound")
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,28 @@ class System:
             rows.append([*whole, *(-w for w in whole), *slack])
             right.append(abs(int(v * scale)))
         return not rows or solution(rows, right)[0] is not None
+
+    def keep(self, conflict: list[dict[str, Any]]) -> System:
+        """Only the constraints that are listed."""
+        of = {kind: [each["place"] for each in conflict if each["kind"] == kind] for kind in KINDS}
+        low, high = np.full(len(self.low), -NONE), np.full(len(self.high), NONE)
+        low[of["lower bound"]], high[of["upper bound"]] = self.low[of["lower bound"]], self.high[of["upper bound"]]
+        rows, equalities = of["row"], of["equality"]
+        return System(self.A[rows], self.b[rows], self.E[equalities], self.f[equalities], low, high)
+
+    def solve_equations(self) -> list[Fraction]:
+        """Some x (m,) with a'x = b in all rows, in fractions. Raises AssertionError where there is none."""
+        x, rows = (
+            [Fraction(0)] * self.A.shape[1],
+            [[flint.fmpq(w.numerator, w.denominator) for w in (*a, v)] for a, v in self.rows],
+        )
+        found = flint.fmpq_mat(rows).rref()[0] if rows else None
+        for i in range(len(rows)):
+            pivot = next((j for j in range(len(x) + 1) if found[i, j] != 0), None)
+            assert pivot != len(x), "the equations contradict each other"
+            if pivot is not None:
+                x[pivot] = Fraction(int(found[i, len(x)].p), int(found[i, len(x)].q))
+        return x
 
     def ask(self, **options: Any) -> dfeas.Feasibility:
         bounds = list(zip(self.low, self.high, strict=True))
@@ -127,6 +152,15 @@ def require_evidence(system: System, answer: dfeas.Feasibility) -> None:
             add(lower, -np.eye(len(total) - 1)[i], -system.low[i])
     assert not any(total[:-1])
     assert total[-1] < 0
+    conflict = answer.conflict or []
+    for place in range(0, len(conflict), 1 + len(conflict) // 8):
+        others = conflict[:place] + conflict[place + 1 :]
+        x = system.keep(others).solve_equations()
+        assert all(sum(w * y for w, y in zip(a, x, strict=True)) <= v for a, v in system.keep(others).rows)
+    given = dict(zip(answer.rows.tolist(), answer.u, strict=True))
+    of = {"row": given, "equality": answer.v, "upper bound": answer.upper, "lower bound": answer.lower}
+    assert all(each["multiplier"] == of[each["kind"]][each["place"]] for each in conflict)
+    assert len(conflict) == sum(np.count_nonzero(each) for each in (answer.u, answer.v, answer.upper, answer.lower))
 
 
 @pytest.mark.parametrize("first", range(0, 80, 40))
@@ -142,6 +176,80 @@ def test_every_system_is_decided_as_the_oracle_does_with_evidence(first: int) ->
         said = re.search(r"by at most (\S+)$", answer.message)
         assert (said is not None) == bool(answer.violated), answer.message
     assert len(told) == 2
+
+
+def test_conflicts_are_irreducible_whatever_finds_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feasibility, "_guess_multipliers", lambda _: None)  # whose conflicts are so already
+    reduced, cancel = 0, feasibility._cancel_last
+
+    def watch(points: Any) -> Any:
+        nonlocal reduced
+        weights = cancel(points)
+        reduced += len(independent(points[:-1][weights[:-1] != 0])) < np.count_nonzero(weights[:-1])
+        return weights
+
+    monkeypatch.setattr(feasibility, "_cancel_last", watch)
+    for seed in range(2000, 2040):
+        drawn = draw(seed)
+        A, b = np.vstack([drawn.A, 2 * drawn.A]), np.append(drawn.b, 2 * drawn.b)  # all rows twice, and none has room
+        system = replace(drawn, A=np.vstack([A, -A.sum(0)]), b=np.append(b, -b.sum() - 1))
+        answer = system.ask()
+        assert answer.verdict == "infeasible"
+        require_evidence(system, answer)
+    assert reduced > 10
+
+
+def test_conflicts_name_constraints_as_they_are_called(tmp_path: Path) -> None:
+    A = pd.DataFrame([[-8.0, -20, -3], [1, 15, 5]], index=["protein", "fat"], columns=["oats", "beef", "milk"])
+    E = pd.DataFrame([[100.0, 250, 250]], index=["energy"], columns=["milk", "oats", "beef"])
+    answer = dfeas.feasible(A, [-70.0, 12.0], equal=(E, [2000.0]), bounds=(0, None), out=tmp_path / "run")
+    said = [(each["kind"], each["name"], each["text"], each["multiplier"]) for each in answer.conflict or []]
+    assert said == [
+        ("row", "protein", "-8 oats - 20 beef - 3 milk <= -70", 35),
+        ("row", "fat", "oats + 15 beef + 5 milk <= 12", 30),
+        ("equality", "energy", "250 oats + 250 beef + 100 milk = 2000", 1),
+        ("lower bound", "milk", "milk >= 0", 145),
+    ]
+    assert "equality energy" in str(answer)
+    assert "lower bound of milk" in str(answer)
+    assert dfeas.load(tmp_path / "run").conflict == answer.conflict
+    assert answer.verify(A, [-70.0, 12.0], equal=(E, [2000.0]), bounds=(0, None)).message.endswith(
+        "without any one of them there is one"
+    )
+    page = dfeas.report(tmp_path / "run").read_text()
+    assert ">equality energy</td>" in page
+    assert "250 oats + 250 beef + 100 milk = 2000" in page
+    A.to_csv(tmp_path / "A.csv", index_label="row")
+    np.save(tmp_path / "b.npy", [-70.0, 12.0])
+    by_path = dfeas.feasible(
+        dfeas.table(tmp_path / "A.csv", id="row"), tmp_path / "b.npy", bounds={"oats": (0, 0), "beef": (0, 1), "milk": (0, 9)}
+    )
+    assert {each["name"] for each in by_path.conflict or []} <= {"protein", "fat", "oats", "beef", "milk"}
+    many = dfeas.feasible(np.ones((1, 30)), [-1.0], bounds=(0, None))
+    assert many.conflict is not None
+    assert many.conflict[0]["text"].endswith("x[7] + .. (30 terms) <= -1")
+    assert "and 11 more" in str(many)
+
+
+def test_a_conflict_that_could_be_smaller_or_is_of_others_is_refused(tmp_path: Path) -> None:
+    for name, values in (("A", [[1.0], [-1.0], [-2.0], [1.0]]), ("b", [0.0, -1.0, -2.0, 0.0])):
+        np.save(tmp_path / f"{name}.npy", values)
+    dfeas.feasible(tmp_path / "A.npy", tmp_path / "b.npy", out=tmp_path / "run")
+    values = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert (len(values["rows"]), len(values["conflict"])) == (2, 2)
+    assert not {"conflict", "names of conflict"} & {*dfeas.verify_run(tmp_path / "run").not_checked}
+    assert "names of conflict" in dfeas.verify_run(tmp_path / "run", tmp_path / "A.npy", tmp_path / "b.npy").not_checked
+    first = values["conflict"][0]
+    more = {"rows": [0, 1, 2], "u": [4, 2, 1], "conflict": [{**first, "multiplier": 4}, *values["conflict"][1:]]}
+    lies = [
+        {"conflict": [{**first, **lie}, *values["conflict"][1:]]} for lie in ({"place": 3}, {"name": "x"}, {"text": "0 <= 1"})
+    ]
+    for lie in (more, *lies, {"conflict": values["conflict"][1:]}, {"conflict": []}):
+        (tmp_path / "run" / "result.json").write_text(json.dumps({**values, **lie}))
+        with pytest.raises(CheckFailedError):
+            dfeas.verify_run(tmp_path / "run")
+    (tmp_path / "run" / "result.json").write_text(json.dumps({**values, **more, "conflict": None}))
+    assert "any one" not in dfeas.verify_run(tmp_path / "run").message  # as older versions have it
 
 
 def test_a_solve_comes_first_where_systems_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,7 +367,8 @@ def test_a_page_speaks_of_rows_and_multipliers_and_of_no_points(tmp_path: Path) 
         dfeas.feasible(A, right, bounds=(-9, None), out=tmp_path / name)
     yes, no = (dfeas.report(tmp_path / name).read_text() for name in ("yes", "no"))
     assert re.search(r"<h2>Infeasible: there is no solution: rows of A \(\d+\) ", no)
-    assert "row 40 of A</td><td" in no
+    assert "row 40</td><td" in no
+    assert "Without any one of these constraints the others have a solution." in no
     assert "Multipliers</h3>" in no
     assert "Solution</h3>" in yes
     assert ">-2</td></tr>" in yes

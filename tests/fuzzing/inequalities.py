@@ -117,4 +117,33 @@ class InequalitiesKind:
                 total, right = [t + weight * a for t, a in zip(total, row, strict=True)], right + weight * side
         for weight, lower, (low, high) in zip(found.upper, found.lower, limits.tolist(), strict=True):
             right += (weight * Fraction(high) if weight else 0) - (lower * Fraction(low) if lower else 0)
-        return RIGHT if not any(total) and right < 0 else wrong(f"the multipliers sum to {total} and {right}")
+        if any(total) or right >= 0:
+            return wrong(f"the multipliers sum to {total} and {right}")
+        eye, places = np.eye(m), {kind: [each["place"] for each in found.conflict if each["kind"] == kind] for kind in KINDS}
+        held = [
+            *np.column_stack([A, b])[places["row"]],
+            *np.column_stack([E, f])[places["equality"]],
+            *np.column_stack([eye, limits[:, 1]])[places["upper bound"]],
+            *np.column_stack([eye, limits[:, 0]])[places["lower bound"]],
+        ]
+        if _rank([_fractions(row) for row in held]) < len(held):  # others but one of them hold with equality in no x
+            return wrong(f"the conflict of {len(held)} constraints is not irreducible")
+        return RIGHT
+
+
+KINDS = ("row", "equality", "upper bound", "lower bound")
+
+
+def _rank(rows: Rows) -> int:
+    """By elimination in fractions."""
+    for column in range(len(rows[0])):
+        pivot = next((row for row in rows if row[column]), None)
+        if pivot is not None:
+            rest = [row for row in rows if row is not pivot]
+            parts = [row[column] / pivot[column] for row in rest]
+            return 1 + (
+                _rank([[a - part * c for a, c in zip(row, pivot, strict=True)] for row, part in zip(rest, parts, strict=True)])
+                if rest
+                else 0
+            )
+    return 0

@@ -97,7 +97,9 @@ def verify_run(
         answer: Any = load_answer(run)
         shown: Check = answer.verify(X, y, memory=memory, follow=follow)
         files = sorted(path.name for path in run_folder.iterdir() if path.name != RESULT)
-        return replace(shown, not_checked=(*(name for name in values if name not in (*OF_SYSTEMS, "asked")), *files))
+        beside = [name for name in values if name not in (*OF_SYSTEMS, "asked")]
+        beside += ["names of conflict"] if X is not None and values.get("conflict") else []
+        return replace(shown, not_checked=(*beside, *files))
     given = DataSpec(X, y, mask=mask)
     if CLASSES in values:
         return _verify_classes(run_folder, values, given, kernel, quick, memory, follow)
@@ -134,7 +136,10 @@ OPENED = (RESULT, CERTIFICATE, SEPARATION, MARGIN)
 """Files of a run that are opened."""
 
 
-OF_SYSTEMS = ("verdict", "proof", "m", "n", "fingerprint", "x", "violated", "exact", "rows", "u", "v", "upper", "lower")
+OF_SYSTEMS = (
+    *("verdict", "proof", "m", "n", "fingerprint", "x", "violated", "exact"),
+    *("rows", "u", "v", "upper", "lower", "conflict"),
+)
 """Keys of a result of ``dfeas.feasible`` that are proved or compared with the system."""
 
 
