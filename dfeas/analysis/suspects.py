@@ -29,7 +29,6 @@ from dfeas.answers.suspects import COLUMNS, Suspects
 from dfeas.answers.words import INFEASIBLE, Stop
 from dfeas.data.source import DataSpec
 from dfeas.data.storage.places import place
-from dfeas.data.table import row_names
 from dfeas.errors import BadInputError, UsageError
 from dfeas.geometry.protocol import facts_of
 from dfeas.geometry.registry import require_points
@@ -154,7 +153,7 @@ def _prove(search: _Search, session: Session, stopped: Stop, limits: Limits) -> 
     checked = checking(certificates) if certificates else Checked([], 0.0)
     proved = [isinstance(answer, Check) and answer.verdict == INFEASIBLE for answer in checked.answers]
     score = dict(zip(search.columns.index.tolist(), search.score(wide.y, np.inf).tolist(), strict=True))
-    points, names = [], row_names(session.source.spec, numbers_of(dataset, np.union1d(less, more)).tolist())
+    points, names = [], dataset.name_points(numbers_of(dataset, np.union1d(less, more)).tolist())
     for some, flat, needed in ((less, {*on}, True), (np.setdiff1d(more, less), {*on_wide}, False)):
         known = zip(numbers_of(dataset, some).tolist(), labels_of(dataset, some), some.tolist(), strict=True)
         rows = [(at, names[at], label, score.get(own), needed, own not in flat) for at, label, own in known]

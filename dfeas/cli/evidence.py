@@ -109,21 +109,22 @@ def verify(
 @click.argument("run", type=DATA)
 @click.argument("data", type=DATA)
 @click.argument("out", type=LOCAL)
-@asks(OF_DATA[:2])
+@asks(OF_DATA[:2], CHOSEN)
 @option("Question", "--positive", metavar="CLASS", help="This class against all others, if the run has two.")
 @asks(MEMORY, FORCE, FOLLOW, JSON)
-def predict(run: str, data: str, out: Path, y: str | None, as_json: bool, **options: Any) -> None:
+def predict(run: str, data: str, out: Path, as_json: bool, **options: Any) -> None:
     """Score points by the hyperplane of a run.
 
     The scores of the points of DATA are written to the .npy file OUT: above 0 is positive. DATA may be a table: the column that
     is no feature of the run has the labels. For a one-vs-rest run OUT gets the number of the class with the largest score, from
-    0 in the order that is printed. A .parquet file or a .zarr folder gets both score and class. OUT appears when it is whole;
-    memory holds only some blocks and their scores.
+    0 in the order that is printed. A .csv or .parquet file or a .zarr folder gets both score and class, and the ids of the
+    points, if they have some. OUT appears when it is whole; memory holds only some blocks and their scores.
 
     If DATA has labels, the command says how many points get the class of their label. For cones OUT gets the least eigenvalue
     of each, over its norm, in their order, and the critical cones are named.
     """
-    answer = run_predict(run, data, y, out=out, progress=True, **options)
+    X = data_of(data, options)
+    answer = run_predict(run, X[0] if isinstance(X, list) else X, options.pop("y", None), out=out, progress=True, **options)
     put(answer, as_json, Row("written", str(out)))
 
 

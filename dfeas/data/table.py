@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from dfeas.data.frames import bring_here, columns_of, is_frame, is_lazy
-from dfeas.data.ingest.options import IngestOptions, format_of
-from dfeas.data.ingest.readers import columns_of_file, open_columns
-from dfeas.data.source import ALL_POSITIVE, Choice, ChosenTable, DataSpec, drop_names
+from dfeas.data.frames import columns_of, is_frame, is_lazy
+from dfeas.data.ingest.readers import columns_of_file
+from dfeas.data.source import ALL_POSITIVE, Choice, ChosenTable, drop_names
 from dfeas.data.storage.features import no_column, require_distinct
-from dfeas.data.storage.numbers import is_missing
 from dfeas.data.storage.places import absolute, place
 from dfeas.errors import UsageError
-
-ROWS = 1 << 16
-"""Of a column that are read at a time."""
-WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
-"""Numbers that are written as Python writes them: 007 is none."""
 
 
 def table(
@@ -101,48 +91,3 @@ def _label_among(columns: Sequence[str], y: Any, where: str) -> str | None:
     if isinstance(y, str) and (y == ALL_POSITIVE or place(y).exists()):
         return None
     raise no_column(str(y), columns, where)
-
-
-def row_names(spec: DataSpec, rows: Sequence[int]) -> dict[int, Any]:
-    """What some rows are called: by the column of a table that names them, by the index of a frame of pandas, or by number. A
-    name that is missing is None.
-    """
-    return {row: _plain(name) for row, name in _find_names(spec, rows).items()}
-
-
-def _plain(name: Any) -> Any:
-    if is_missing(name):
-        return None
-    if isinstance(name, str):
-        return name.encode(errors="replace").decode()
-    return name.item() if isinstance(name, np.number | np.bool_) else name
-
-
-def _find_names(spec: DataSpec, rows: Sequence[int]) -> dict[int, Any]:
-    if spec.choice.id is not None:
-        return _names_in_file(spec.where, spec.choice.id, rows)
-    if spec.ids is not None:
-        import narwhals.stable.v2 as nw
-
-        column = nw.from_native(bring_here(spec.ids), eager_only=True)
-        return dict(zip(rows, column[list(rows), 0].to_list(), strict=True))
-    if spec.names_rows and is_frame(spec.where):
-        return {row: spec.where.index[row] for row in rows}
-    return {row: row for row in rows}
-
-
-def _names_in_file(path: str, name: str, rows: Sequence[int]) -> dict[int, Any]:
-    """By a read of that column; in text files as it is written there, but for whole numbers."""
-    columns = columns_of_file(path, name) or ()
-    options = IngestOptions(label_column=name)  # so that the first line has names
-    written = format_of(path, None) != "parquet"
-    text = [each for each in columns if written or each != name]
-    table, first, found = open_columns(path, options, [name], text), 0, dict[int, Any]()
-    wanted = np.unique(np.asarray(rows, np.int64))
-    for batch in table.batches([name], ROWS):
-        here = wanted[slice(*np.searchsorted(wanted, (first, first + batch.num_rows)))].tolist()
-        found |= {row: batch.column(0)[row - first].as_py() for row in here}
-        first += batch.num_rows
-    if written and all(WHOLE.fullmatch(text) for text in found.values() if text is not None):
-        return {row: None if text is None else int(text) for row, text in found.items()}
-    return found

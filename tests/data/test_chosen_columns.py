@@ -4,8 +4,10 @@ import json
 import warnings
 from collections.abc import Callable
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import dask.dataframe
 import numpy as np
@@ -176,10 +178,13 @@ ODD: dict[str, tuple[Any, Any]] = {  # names of all rows, and what a file has of
     "NaN": ([np.nan] * N, None),
     "NaT": ([pd.NaT] * N, None),
     "dates": ([date(2020, 1, 1)] * N, "2020-01-01"),
-    "tuples": ([(1, "a")] * N, [1, "a"]),
-    "bytes": ([b"x"] * N, "b'x'"),
+    "tuples": ([(1, "a")] * N, "(1, 'a')"),
+    "bytes": ([b"x"] * N, "x"),
+    "gaps": ([7.0] * N, 7),
+    "decimals": ([Decimal("12.00")] * N, 12),
+    "uuids": ([UUID(int=5)] * N, "00000000-0000-0000-0000-000000000005"),
     "large": (np.full(N, 2**64 - 1, np.uint64), 2**64 - 1),
-    "truth": ([True] * N, True),
+    "truth": ([True] * N, "True"),
 }
 
 

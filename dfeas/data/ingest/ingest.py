@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas import leaves
+from dfeas.data.index import ids_in_memory
 from dfeas.data.ingest.array_files import ArraySource, open_rows, stored_blocks
 from dfeas.data.ingest.options import IngestOptions, format_of
 from dfeas.data.ingest.readers import encode_beside, labels_beside, open_points
@@ -136,6 +137,7 @@ class CollectionSource(ArraySource):
         table = table_of(collection, _labels_of_collection(collection, options), compute, keep=True)
         super().__init__(table.X, "X", table.X, sparse=False, features=table.features)
         self.where, self.X, self.labels = WHERE, table.X, table.labels
+        self.ids = ids_in_memory(collection, options.ids, compute)
         self.run_rows = max(table.X.chunks[0])
 
     def part(self, first: int, stop: int) -> HeldRows:
@@ -280,10 +282,10 @@ class Ingest:
     def _finish(self, target: DatasetWriter, tables: Mapping[int, NDArray[Any]] | None = None) -> Header:
         """Labels become what they are to be, now that all classes are known; codes of a piece by its table."""
         if self.label is not None:
-            return target.finish(self.classes)
+            return target.finish(self.classes, ids=self.source.ids)
         classes, table = self.encoder.finish(self._n)
         target.relabel(lambda block: table if tables is None else table[tables[block - block % self._step]])
-        return target.finish(classes)
+        return target.finish(classes, ids=self.source.ids)
 
 
 def _same(block: Labelled) -> Labelled:

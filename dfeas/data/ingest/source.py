@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas.data.ids import Ids
 from dfeas.data.labels import Categories, LabelEncoder
 from dfeas.data.storage.layout import default_block_rows
 from dfeas.data.storage.patience import wait_until
@@ -55,6 +56,7 @@ class PointSource(PointReader):
     run_rows = 1  # points that are read together at least
     whole = False  # whether the points of a piece come all at once, so that nobody makes large ones unasked
     notes: tuple[str, ...] = ()  # what is cast or dropped, for the user
+    ids: Ids | None = None  # names of the points, which are read apart from them
 
     def part(self, first: int, stop: int) -> PointReader:
         """What it takes to read points first .. stop-1: small enough to travel with every piece of work."""
