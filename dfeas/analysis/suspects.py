@@ -27,6 +27,7 @@ from dfeas.answers.files import SUSPECTS
 from dfeas.answers.result import Result
 from dfeas.answers.suspects import COLUMNS, Suspects
 from dfeas.answers.words import INFEASIBLE, Stop
+from dfeas.data.dataset import Dataset
 from dfeas.data.source import DataSpec
 from dfeas.data.storage.places import place
 from dfeas.errors import BadInputError, UsageError
@@ -161,7 +162,7 @@ def _prove(search: _Search, session: Session, stopped: Stop, limits: Limits) -> 
     return Suspects(
         at_least=sum(proved),
         enough=len(less),
-        points=[dict(zip(COLUMNS, row, strict=True)) for row in points],
+        points=_name_files(dataset, [dict(zip(COLUMNS, row, strict=True)) for row in points]),
         stopped=stopped,
         n=dataset.n,
         y=near.y,
@@ -176,6 +177,16 @@ def _prove(search: _Search, session: Session, stopped: Stop, limits: Limits) -> 
         intercept=dataset.intercept,
         positive=dataset.classes[1] if dataset.classes else None,
     )
+
+
+def _name_files(dataset: Dataset, points: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """With the file or dataset of each, where there are several, and its row in it."""
+    if len(dataset.files) < 2:
+        return points
+    from dfeas.data.table import name_files  # with readers of all formats
+
+    places = name_files(dataset.files, [each["point"] for each in points])
+    return [{**each, "file": file, "row": row} for each, file, row in zip(points, *places.values(), strict=True)]
 
 
 class _Search:

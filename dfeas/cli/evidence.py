@@ -203,24 +203,32 @@ def check_separation(
 @click.command(cls=Command, examples=("dfeas suspects mail.data --out suspects.csv", "dfeas suspects mail.data --max-passes 9"))
 @click.argument("data", type=DATA)
 @option("Output", "--out", type=LOCAL, metavar="OUT", help="CSV file of all suspects, or the folder of a run; must not exist.")
+@option("Output", "--join", type=DATA, metavar="SRC", help="Add the columns of the table that the points are from to the CSV.")
 @asks(OF_DATA, CHOSEN, ALSO, options_of(find_suspects, without=("out", "force")), CLUSTER, JSON)
-def suspects(data: str, out: Path | None, cluster: Cluster, as_json: bool, **options: Any) -> None:
+def suspects(data: str, out: Path | None, join: str | None, cluster: Cluster, as_json: bool, **options: Any) -> None:
     """List points whose labels are wrong, or that have to go.
 
     Without the points that are needed a hyperplane separates all others. How many have to go at least is proved, too, by as
     many conflicts without a common point. A point that may flip is on the right side with the other label.
 
-    --out NAME.csv writes the list as a table. Any other --out is the folder of a run with the evidence, too, which dfeas verify
-    checks against the data.
+    --out NAME.csv writes the list as a table, of a folder of files with the file of each point and its row in it, and with
+    --join SRC with the other columns of the table SRC that the points are from. Any other --out is the folder of a run with the
+    evidence, too, which dfeas verify checks against the data.
     """
     if out is not None and out.exists():
         raise click.UsageError(f"--out {out}: exists already; choose another file or remove it")
     table = out is not None and out.suffix.lower() == ".csv"
+    if join is not None and not table:
+        raise click.UsageError("--join adds columns to the table of --out NAME.csv")
+    if join is not None:
+        from dfeas.data.table import table as open_table  # with readers of all formats
+
+        open_table(join)  # which refuses what is none before the run
     with cluster.client() as client, asked_to_stop() as stop, attend_runs(stop):
         run = None if table else out
         answer = find_suspects(data_of(data, options), client=client, out=run, **options)
     if table and out is not None:
-        answer.to_csv(out)
+        answer.to_csv(out, join)
     put(answer, as_json, *([] if out is None else [Row("written", str(out))]))
     if not answer.is_decided:
         sys.exit(INTERRUPTED if answer.stopped == Stop.INTERRUPTED else LIMIT_REACHED)

@@ -77,6 +77,7 @@ class Dataset:
     fingerprint: str = ""
     features: tuple[str, ...] = ()  # names of the features; empty where there are none
     ids: Ids | None = None  # names of the points in the stores that they are from; None: their numbers
+    files: tuple[tuple[str, int], ...] = ()  # files or datasets that follow each other, and how many points each has
     counts: dict[int, int] | None = None  # points of each label as it is stored, where they were counted
     surveyed: tuple[Summary, int] | None = None  # a survey that was made already, and the reads that it took
     opened: int = 0  # reads of a Dask collection that were made to know its lengths and labels

@@ -21,7 +21,7 @@ def ids_in_memory(X: Any, column: Any = None, compute: Compute | None = None) ->
         return counted  # of Arrow
     if column is None and (column := _index_of(X)) is None:
         return None
-    name = call_index(column.name if hasattr(column, "name") else columns_of(column)[0])
+    name = call_index(column.name if _is_index(column) else columns_of(column)[0])
     if not hasattr(column, "dask"):
         return Ids(name, lambda: [_part(column)])
     bring = compute or compute_here(column)
@@ -61,9 +61,13 @@ def _index_of(X: Any) -> Any:
     return select_columns(X, names) if len(names) == 1 else None
 
 
+def _is_index(column: Any) -> bool:
+    return getattr(column, "ndim", 2) == 1  # a frame has two dimensions, or none that it tells
+
+
 def _part(column: Any) -> Part:
     """An index of pandas, or a frame of one column."""
-    if hasattr(column, "name"):
+    if _is_index(column):
         return len(column), lambda rows: column.take(rows).tolist()
     import narwhals.stable.v2 as nw
 

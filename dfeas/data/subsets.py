@@ -148,6 +148,7 @@ def join_datasets(parts: Sequence[Dataset], mask: Any = None) -> Dataset:
         numbers=rows,
         features=named.features,
         ids=_join_ids(parts),
+        files=tuple(file for part in parts for file in part.files or ((part.where, part.n),)),
     )
 
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dfeas.data.frames import columns_of, is_frame, is_lazy
-from dfeas.data.ingest.readers import columns_of_file
+import numpy as np
+
+from dfeas.data.frames import columns_of, is_frame, is_lazy, open_frame
+from dfeas.data.ids import ROWS
+from dfeas.data.ingest.options import IngestOptions
+from dfeas.data.ingest.readers import columns_of_file, open_columns
+from dfeas.data.partitions import compute_here, partitions_of
 from dfeas.data.source import ALL_POSITIVE, Choice, ChosenTable, drop_names
 from dfeas.data.storage.features import no_column, require_distinct
 from dfeas.data.storage.places import absolute, place
-from dfeas.errors import UsageError
+from dfeas.errors import BadInputError, UsageError
 
 
 def table(
@@ -91,3 +97,49 @@ def _label_among(columns: Sequence[str], y: Any, where: str) -> str | None:
     if isinstance(y, str) and (y == ALL_POSITIVE or place(y).exists()):
         return None
     raise no_column(str(y), columns, where)
+
+
+def take_rows(source: Any, rows: Sequence[int]) -> tuple[dict[str, list[Any]], int]:
+    """Some rows of a table by their numbers, as columns, and how many rows it has; of a folder of files also in which ``file``
+    and in which of its rows each lies. Raises UsageError for what is no table, BadInputError for one with too few rows.
+    """
+    import narwhals.stable.v2 as nw
+
+    X, files = source.X if isinstance(source, ChosenTable) else source, tuple[tuple[str, int], ...]()
+    where = X if isinstance(X, str | Path) else "the frame"
+    if isinstance(X, str | Path):
+        table = open_columns(X, IngestOptions(labels=""))
+        files = getattr(table, "files", files)
+        parts = (sys.modules["pyarrow"].Table.from_batches([batch]) for batch in table.batches(table.columns, ROWS))
+    elif is_lazy(X):
+        compute = compute_here(X)
+        parts = (compute([part])[0] for part in partitions_of(X))
+    elif is_frame(X):
+        parts = iter([X])
+    else:
+        raise UsageError(f"expected the path of a table or a data frame, got {type(X).__name__}")
+    wanted, first, found = np.unique(np.asarray(rows, np.int64)), 0, dict[int, dict[str, Any]]()
+    for part in parts:
+        frame: nw.DataFrame[Any] = open_frame(part, str(where))
+        here = wanted[slice(*np.searchsorted(wanted, (first, first + len(frame))))]
+        if len(here):
+            found |= zip(here.tolist(), frame[(here - first).tolist()].rows(named=True), strict=True)
+        first += len(frame)
+    if len(found) < len(wanted):
+        raise BadInputError(
+            f"{where}: {first} rows, and row {wanted[-1]} is asked for; give the table that the points are from"
+        )
+    columns = {name: [found[row][name] for row in rows] for name in (next(iter(found.values())) if found else ())}
+    return columns | name_files(files, rows), first
+
+
+def name_files(files: Sequence[tuple[str, int]], rows: Sequence[int]) -> dict[str, list[Any]]:
+    """In which of several files of so many rows each row lies, and in which of its rows; nothing of a single one."""
+    if len(files) < 2:
+        return {}
+    starts = np.cumsum([0, *(size for _, size in files)])
+    places = (np.searchsorted(starts, rows, "right") - 1).tolist()
+    return {
+        "file": [files[place][0] for place in places],
+        "row": [row - int(starts[place]) for row, place in zip(rows, places, strict=True)],
+    }

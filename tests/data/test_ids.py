@@ -137,6 +137,16 @@ def test_an_index_is_kept_without_being_asked_for(how: str, kind: str, tmp_path:
         assert names_of(solved) == expected(kind, names_of(solved))
 
 
+@pytest.mark.parametrize("table", ["pandas", "polars", "arrow", "dask", ".csv", "folder"])
+@pytest.mark.parametrize("name", ["name", "index", "columns", "ndim", "rows", "a b", "7"])
+def test_a_column_of_ids_may_have_any_name(name: str, table: str, tmp_path: Path) -> None:
+    frame = with_ids("text").rename(columns={"id": name})
+    source = dfeas.table(TABLES[table](frame, tmp_path), "y", id=name)
+    assert dfeas.ingest(source, tmp_path / "data").ids == {"name": name, "type": "text"}
+    solved = dfeas.solve(source)
+    assert names_of(solved) == expected("text", names_of(solved))
+
+
 def test_an_index_that_counts_rows_names_none(tmp_path: Path) -> None:
     whole = pa.Table.from_pandas(FRAME)
     folder = in_folder(FRAME, tmp_path / "folder")
@@ -239,6 +249,63 @@ def test_many_ids_lie_in_several_chunks(tmp_path: Path) -> None:
     assert {each["point"]: each["name"] for each in found.points if each["needed"]} == {9: 27, n - 9: 3 * (n - 9)}
 
 
+def places_of(found: Any) -> list[Any]:
+    return [(each["file"], each["row"]) for each in found.points]
+
+
+def test_suspects_of_several_files_say_where_each_lies(tmp_path: Path) -> None:
+    frame = with_ids("text")
+    folder = in_folder(frame, tmp_path / "folder")
+    found = dfeas.suspects(dfeas.table(folder, "y", id="id"), out=tmp_path / "run")
+    assert {(each["point"], *place) for each, place in zip(found.points, places_of(found), strict=True)} == {
+        (point, "1.parquet" if point < 40 else "2.parquet", point % 40 if point < 80 else point - 40)
+        for point in names_of(found)
+    }
+    assert places_of(dfeas.load(tmp_path / "run")) == places_of(found)
+    assert {"file", "row"} <= {*found.verify().not_checked}
+    for name, part in (("one", frame[:40]), ("two", frame[40:])):
+        dfeas.ingest(part, tmp_path / name, label_column="y", id="id")
+    both = dfeas.suspects([tmp_path / "one", tmp_path / "two"])
+    assert {Path(file).name for file, _ in places_of(both)} == {"one", "two"}
+    assert names_of(both) == names_of(found)
+    assert "file" not in dfeas.suspects(frame[["a", "b", "y"]], "y").points[0]
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_the_columns_of_the_source_stand_beside_suspects(table: str, tmp_path: Path) -> None:
+    frame = with_ids("text").assign(label=[f"l{place}" for place in range(N)], day=pd.date_range("2020-01-01", periods=N))
+    source = TABLES[table](frame, tmp_path)
+    found = dfeas.suspects(dfeas.table(source, "y", columns=["a", "b"], id="id"))
+    joined = found.to_frame(source)
+    assert len(joined) == len(found.points) >= 2
+    for row in joined.to_dict("records"):
+        assert (row["id"], row["source_label"]) == (row["name"], f"l{row['point']}")
+        assert (row["a"], str(row["day"])[:10]) == (FRAME["a"][row["point"]], str(frame["day"][row["point"]])[:10])
+        assert row["label"] == row["y"]
+    found.to_csv(tmp_path / "joined.csv", source)
+    again = pd.read_csv(tmp_path / "joined.csv")
+    assert [*again] == [*joined]
+    assert again["id"].tolist() == joined["id"].tolist()
+
+
+def test_another_table_is_not_joined(tmp_path: Path) -> None:
+    frame = with_ids("text")
+    found = dfeas.suspects(dfeas.table(frame, "y", id="id"))
+    with pytest.raises(BadInputError, match=r"the frame: 20 rows, and row \d+ is asked for"):
+        found.to_frame(frame[:20])
+    file = written(".csv")(frame, tmp_path)
+    of_file = dfeas.suspects(dfeas.table(file, "y", id="id"))
+    with pytest.raises(BadInputError, match="source has 180 rows, the data had 90 points"):
+        of_file.to_frame(pd.concat([frame, frame]))
+    with pytest.raises(BadInputError, match=r"source has other rows than the data: row .* is ward .* in id, and the"):
+        of_file.to_frame(frame[::-1])
+    with pytest.raises(dfeas.UsageError, match="expected the path of a table or a data frame, got ndarray"):
+        found.to_frame(POINTS)
+    ran = CliRunner().invoke(commands, ["suspects", str(file), "--join", str(file), "--label-column", "y", "--without", "id"])
+    assert ran.exit_code == 2
+    assert "--join adds columns to the table of --out NAME.csv" in ran.output
+
+
 PREDICTED = (".csv", ".parquet", ".zarr", ".npy")
 
 
@@ -293,7 +360,8 @@ def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = say("solve", "data", "--out", "run")
     most = dfeas.load("run").conflicts[0]
     assert f"point {most['point']} ({most['point']:05d})  label" in shown
-    assert "00061" in say("suspects", "data")
+    assert "00061" in say("suspects", "data", "--out", "found.csv", "--join", "t.csv")
+    assert "point,name,label,score,needed,flip,a,b,y,id,note\n" in Path("found.csv").read_text()
     assert f"{most['point']:05d}" in Path(say("report", "run").strip()).read_text()
     say("svm", "data", "--out", "fit")
     say("predict", "fit", "t.csv", "s.csv", "--id-column", "id")

@@ -206,7 +206,7 @@ def open_file(source: Source) -> Dataset:
             if spec.beside is not None:
                 classes, table = encoder.finish(len(codes))
                 label = table[codes]
-    return replace(of_points(str(path), held, classes, label, points.features), ids=points.ids)
+    return replace(of_points(str(path), held, classes, label, points.features), ids=points.ids, files=points.files)
 
 
 def _read(

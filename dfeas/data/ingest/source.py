@@ -57,6 +57,7 @@ class PointSource(PointReader):
     whole = False  # whether the points of a piece come all at once, so that nobody makes large ones unasked
     notes: tuple[str, ...] = ()  # what is cast or dropped, for the user
     ids: Ids | None = None  # names of the points, which are read apart from them
+    files: tuple[tuple[str, int], ...] = ()  # of a folder: each by its name there, and how many points it has
 
     def part(self, first: int, stop: int) -> PointReader:
         """What it takes to read points first .. stop-1: small enough to travel with every piece of work."""

@@ -147,6 +147,7 @@ class ParquetFiles:
     schemas: Sequence[Any]
     groups: Sequence[Sequence[int]]  # rows of the row groups of each
     notes: tuple[str, ...]
+    files: tuple[tuple[str, int], ...]  # names below the folder, and rows
 
     @classmethod
     def of(cls, path: Place) -> ParquetFiles:
@@ -163,7 +164,8 @@ class ParquetFiles:
         folders = [name.partition("=") for each in paths for name in names_below(path, each)[:-1]]
         keys = dict.fromkeys(key for key, sign, _ in folders if key and sign)  # as in year=2020
         notes = (f"not read, as they stand in names of folders only: {', '.join(keys)}",) if keys else ()
-        return cls(paths, schemas, groups, notes)
+        files = [("/".join(names_below(path, each)), sum(rows)) for each, rows in zip(paths, groups, strict=True)]
+        return cls(paths, schemas, groups, notes, tuple(files))
 
     @property
     def n(self) -> int:
@@ -212,6 +214,7 @@ class ParquetPoints(TypedPoints):
             options = replace(options, choice=replace(options.choice, id=None))
         super().__init__(self._files.schemas, self._files.n, options, str(path))
         largest = max((max(groups, default=1) for groups in self._files.groups), default=1)
+        self.files = self._files.files
         self.run_rows = 2 * largest  # a group is read as a whole
         self.notes = (*self.notes, *self._files.notes)
         self.ids = counted if self._id is None else Ids(call_index(self._id), partial(self._read_ids, self._id))
@@ -231,7 +234,7 @@ class ParquetColumns:
         self._files = ParquetFiles.of(path)
         indices = {*index_columns(self._files.schemas[0])} - set(named)
         self.where, self.columns = str(path), [name for name in self._files.schemas[0].names if name not in indices]
-        self.ids = self._files.ids
+        self.ids, self.files = self._files.ids, self._files.files
         self.notes: Sequence[str] = (*_notes_of(indices), *self._files.notes)
         self._text = set(text)
 
