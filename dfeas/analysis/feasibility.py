@@ -26,9 +26,9 @@ from dfeas.answers.feasibility import Feasibility, nearest_floats
 from dfeas.answers.result import Result
 from dfeas.answers.words import FEASIBLE, INFEASIBLE, RESUMABLE, UNDECIDED, Proof, Stop
 from dfeas.data.inequalities import Inequalities, places_of_system
-from dfeas.data.source import ALL_POSITIVE
+from dfeas.data.source import ALL_POSITIVE, ChosenTable
 from dfeas.data.storage.places import place
-from dfeas.errors import DfeasError
+from dfeas.errors import DfeasError, UsageError
 from dfeas.exact.dyadic import Dyadic, Integers, common
 from dfeas.exact.integers import independent, solve
 from dfeas.problem import Goal, Problem
@@ -69,7 +69,8 @@ def feasible(
     Parameters
     ----------
     A : array (n, m), data frame, or path
-        What ``dfeas.solve`` takes, dense or sparse, read in blocks; None if there are only equalities.
+        What ``dfeas.solve`` takes, dense or sparse, read in blocks; None if there are only equalities. ``dfeas.table`` says
+        which columns are variables.
     b : array (n,), series, or path
         Right sides, finite numbers; a series beside a frame has its index.
     equal : (E, f), optional
@@ -104,6 +105,10 @@ def feasible(
     >>> print(answer.verdict, answer.x, answer.violated)
     feasible [0.5 0.5] 0
     """
+    if isinstance(A, ChosenTable):
+        if A.y is not None:
+            raise UsageError("A has no labels: leave out y of the table")
+        A = A if isinstance(A.X, str) else A.in_memory()
     terms = run_terms(max_passes, time_limit, memory, choose_client(client, A), out, callback, force)
     with terms as (limits, resources, output):
         asked = Inequalities.of(A, b, equal, bounds, resources.memory_bytes, compute_by(resources.client, A))

@@ -166,6 +166,8 @@ def _lines(run: Lines) -> Iterator[tuple[int, bytes, int]]:
 class CsvPoints(TextSource):
     """The points of a CSV or TSV file. The label column is a name in the header, or an index from 0 (or -1 from the end)."""
 
+    table = True
+
     def __init__(self, lines: CsvLines, options: IngestOptions) -> None:
         super().__init__(lines.file.path)
         self._lines, self._body = lines, lines.body

@@ -54,6 +54,7 @@ class PointSource(PointReader):
     sparse = False  # whether the points are CSR matrices
     features: tuple[str, ...] = ()  # names of the m features that are kept; empty where there are none
     run_rows = 1  # points that are read together at least
+    table = False  # whether features are columns that may be left out
     whole = False  # whether the points of a piece come all at once, so that nobody makes large ones unasked
     notes: tuple[str, ...] = ()  # what is cast or dropped, for the user
     ids: Ids | None = None  # names of the points, which are read apart from them

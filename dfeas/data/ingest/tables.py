@@ -96,6 +96,8 @@ BATCH_BYTES = 4 << 20
 class TypedPoints(PointSource):
     """The points of record batches that have the same columns; n is known. An index column of pandas is left out."""
 
+    table = True
+
     def __init__(self, schemas: Sequence[Any], n: int | None, options: IngestOptions, where: str) -> None:
         self.n, self.where = n, where
         columns = list(schemas[0].names)
