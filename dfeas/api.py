@@ -158,20 +158,21 @@ def ingest(
     from dfeas.data.storage.locks import require_free
     from dfeas.data.storage.outputs import DATASET, replace_output
 
-    choice = Choice.of(columns, without, id)
+    choice, ids = Choice.of(columns, without, id), None
     if isinstance(X, ChosenTable):
         if choice:
             raise UsageError("the table says itself which columns are features: leave out columns, without and id")
         label = X.label if label_column is None else label_column
-        X, y, choice, _ = X.take(y if label_column is None else label_column)
+        X, y, choice, ids = X.take(y if label_column is None else label_column)
         label_column, y = (label, None) if label is not None else (None, y)
     elif choice and not isinstance(X, str | Path):
         from dfeas.data.table import table  # with readers of all formats
 
-        X, _, choice, _ = table(X, label_column, columns=columns, without=without, id=id).take(None)
+        X, _, choice, ids = table(X, label_column, columns=columns, without=without, id=id).take(None)
     require_apart(out, X)
     given = IngestOptions(
         choice=choice,
+        ids=ids,
         points=points,
         labels=y,
         label_column=label_column,

@@ -66,6 +66,8 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
     np.savez(room / "points.npz", X=X, y=wrong, feature_names=list("abcd"))
     dfeas.ingest(room / "points.npz", room / "named")
     dfeas.ingest(X, room / "plain", y=y)
+    (room / "ids.csv").write_text("name,a,y\n" + "".join(f"k{place},{place},{int(place > 3)}\n" for place in range(9)))
+    dfeas.ingest(room / "ids.csv", room / "ids", label_column="y", id="name")
     dfeas.ingest(X, room / "three", y=np.digitize(X[:, 0], [-0.5, 0.5]))
     sparse = np.where(rng.uniform(size=(120, 40)) < 0.05, 1.0, 0.0)
     dfeas.ingest(sparse, room / "sparse", y=y, sparse=True)
@@ -94,7 +96,7 @@ def test_schemas_are_schemas(name: str) -> None:
         require(name, {"format": 99, "event": 1})
 
 
-@pytest.mark.parametrize("name", ["named", "plain", "three", "sparse", "cones"])
+@pytest.mark.parametrize("name", ["named", "plain", "three", "sparse", "cones", "ids"])
 def test_datasets(room: Path, name: str) -> None:
     require("dataset", zarr.open_group(room / name, mode="r").attrs["dfeas"])
 

@@ -25,9 +25,9 @@ from dfeas.answers.feasibility import Feasibility, is_irreducible, nearest_float
 from dfeas.answers.result import Result
 from dfeas.answers.words import FEASIBLE, INFEASIBLE, RESUMABLE, UNDECIDED, Proof, Stop
 from dfeas.data.inequalities import Inequalities, places_of_system
-from dfeas.data.source import ALL_POSITIVE
+from dfeas.data.source import ALL_POSITIVE, ChosenTable
 from dfeas.data.storage.places import place
-from dfeas.errors import DfeasError
+from dfeas.errors import DfeasError, UsageError
 from dfeas.exact.dyadic import Dyadic, Integers, common
 from dfeas.exact.integers import independent, primitive, solve
 from dfeas.linalg.blas import beat
@@ -73,8 +73,9 @@ def feasible(
     Parameters
     ----------
     A : array (n, m), data frame, or path
-        What ``dfeas.solve`` takes, dense or sparse, read in blocks; None if there are only equalities. Or the path of an MPS or
-        LP file (.mps, .lp, .mps.gz, .lp.gz), which HiGHS reads: it has all of the system, and its objective is left out.
+        What ``dfeas.solve`` takes, dense or sparse, read in blocks; None if there are only equalities. ``dfeas.table`` says
+        which columns are variables. Or the path of an MPS or LP file (.mps, .lp, .mps.gz, .lp.gz), which HiGHS reads: it has
+        all of the system, and its objective is left out.
     b : array (n,), series, or path
         Right sides, finite numbers; a series beside a frame has its index.
     equal : (E, f), optional
@@ -109,6 +110,10 @@ def feasible(
     >>> print(answer.verdict, answer.x, answer.violated)
     feasible [0.5 0.5] 0
     """
+    if isinstance(A, ChosenTable):
+        if A.y is not None:
+            raise UsageError("A has no labels: leave out y of the table")
+        A = A if isinstance(A.X, str) else A.in_memory()
     terms = run_terms(max_passes, time_limit, memory, choose_client(client, A), out, callback, force)
     with terms as (limits, resources, output):
         asked = Inequalities.of(A, b, equal, bounds, resources.memory_bytes, compute_by(resources.client, A))

@@ -42,13 +42,14 @@ def predict(
         A run of ``dfeas.solve`` or ``dfeas.soft_margin`` that left a direction. With a kernel its data is read again for the
         points of the expansion.
     X : array (n, m), data frame, path, or cones
-        What ``dfeas.solve`` takes.
+        What ``dfeas.solve`` takes; of a table features are found by name, and ``id`` of ``dfeas.table`` names the points.
     y : array (n,), path, or str, optional
         Labels to compare with the scores. By default the column of a frame or table that is called as the labels of the run;
         where that is not known, as they were beside the points, the column that is no feature of it, if there is one only.
     out : path, optional
-        A .npy file for the scores (n,), float64, or for the classes (n,), int16, of a one-vs-rest run; or a .parquet file or
-        a .zarr folder with ``score`` and ``class``. It appears when it is whole; only some blocks are in memory.
+        A .npy file for the scores (n,), float64, or for the classes (n,), int16, of a one-vs-rest run; or a .csv or .parquet
+        file or a .zarr folder with ``score`` and ``class``, and ``id`` if points have ids. It appears when it is whole; memory
+        holds only some blocks.
     force : bool
         Replace what such a call has written to ``out``, once the new one is written.
     positive : str, optional
@@ -104,4 +105,4 @@ def predict(
         with replace_output(file, SCORES, force):
             return write_scores(seen, rule, memory, file, who_is_told(progress))
     answer: Prediction | Any = rule.prediction(read_once(seen, rule, memory), dataset)
-    return answer
+    return answer if seen.ids is None else replace(answer, ids=seen.ids.columns()(seen.n))

@@ -28,9 +28,9 @@ from dfeas.answers.files import SUSPECTS
 from dfeas.answers.result import Result
 from dfeas.answers.suspects import COLUMNS, Suspects
 from dfeas.answers.words import INFEASIBLE, Stop
+from dfeas.data.dataset import Dataset
 from dfeas.data.source import DataSpec
 from dfeas.data.storage.places import place
-from dfeas.data.table import row_names
 from dfeas.errors import BadInputError, UsageError
 from dfeas.geometry.protocol import facts_of
 from dfeas.geometry.registry import require_points
@@ -155,7 +155,7 @@ def _prove(search: _Search, session: Session, stopped: Stop, limits: Limits) -> 
     checked = checking(certificates) if certificates else Checked([], 0.0)
     proved = [isinstance(answer, Check) and answer.verdict == INFEASIBLE for answer in checked.answers]
     score = dict(zip(search.columns.index.tolist(), search.score(wide.y, np.inf).tolist(), strict=True))
-    points, names = [], row_names(session.source.spec, numbers_of(dataset, np.union1d(less, more)).tolist())
+    points, names = [], dataset.name_points(numbers_of(dataset, np.union1d(less, more)).tolist())
     for some, flat, needed in ((less, {*on}, True), (np.setdiff1d(more, less), {*on_wide}, False)):
         known = zip(numbers_of(dataset, some).tolist(), labels_of(dataset, some), some.tolist(), strict=True)
         rows = [(at, names[at], label, score.get(own), needed, own not in flat) for at, label, own in known]
@@ -163,7 +163,7 @@ def _prove(search: _Search, session: Session, stopped: Stop, limits: Limits) -> 
     return Suspects(
         at_least=sum(proved),
         enough=len(less),
-        points=[dict(zip(COLUMNS, row, strict=True)) for row in points],
+        points=_name_files(dataset, [dict(zip(COLUMNS, row, strict=True)) for row in points]),
         stopped=stopped,
         n=dataset.n,
         y=near.y,
@@ -178,6 +178,16 @@ def _prove(search: _Search, session: Session, stopped: Stop, limits: Limits) -> 
         intercept=dataset.intercept,
         positive=dataset.classes[1] if dataset.classes else None,
     )
+
+
+def _name_files(dataset: Dataset, points: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """With the file or dataset of each, where there are several, and its row in it."""
+    if len(dataset.files) < 2:
+        return points
+    from dfeas.data.table import name_files  # with readers of all formats
+
+    places = name_files(dataset.files, [each["point"] for each in points])
+    return [{**each, "file": file, "row": row} for each, file, row in zip(points, *places.values(), strict=True)]
 
 
 class _Search:

@@ -36,8 +36,8 @@ from dfeas.verify.separation import Wanted, look, rows
 def _read_asked(asked: dict[str, Any]) -> dict[str, Any]:
     """Where the parts of a system are, as a file says it. Raises ValueError for anything else."""
     parts = ("A", "b", "equal", "bounds")
-    conform(asked, {f"{name}?": str | list | None for name in parts}, "asked")
-    if more := [name for name in asked if name not in parts]:
+    conform(asked, {f"{name}?": str | list | None for name in parts} | {"choice?": dict}, "asked")
+    if more := [name for name in asked if name not in (*parts, "choice")]:
         raise ValueError(f"asked has {more[0]!r}, which is no part of a system")
     return asked
 
@@ -212,6 +212,10 @@ class Feasibility(Conclusion):
             require_followed("the run", {"data": {"also": named}}, otherwise)
         budget = parse_bytes(memory)
         A, b, equal, bounds = system.values()
+        if A is not None and "A" not in given and "choice" in (self.asked or {}):
+            from dfeas.data.table import table  # with readers of all formats
+
+            A = table(A, **(self.asked or {})["choice"])
         asked = Inequalities.of(A, b, equal, bounds, budget, compute_here(A))
         if (asked.m, asked.count) != (self.result.m, self.result.n):
             counts = f"{asked.count} inequalities of {asked.m} variables, it was about {self.result.n} of {self.result.m}"

@@ -20,13 +20,13 @@ from dfeas.answers.words import FEASIBLE, INFEASIBLE, UNDECIDED, Proof, Stop
 from dfeas.data.dataset import Dataset
 from dfeas.data.frames import make_frame
 from dfeas.data.open import open_source
-from dfeas.data.source import DataSpec, Source
+from dfeas.data.source import ChosenTable, DataSpec, Source
 from dfeas.data.storage.files import SUSPECTS as SUSPECTS_FORMAT
 from dfeas.data.storage.files import Number, atomic_write, read_json
 from dfeas.data.storage.places import Place, place, require_folder
 from dfeas.display import Grid, Part, Row
 from dfeas.engine.local import LocalEngine, local_engine
-from dfeas.errors import CheckFailedError
+from dfeas.errors import BadInputError, CheckFailedError
 from dfeas.linalg.points import Floats
 from dfeas.settings import parse_bytes, require_type
 from dfeas.verify.certificate import Certificate, Check
@@ -63,7 +63,8 @@ class Suspects(Answer):
         Needed points, which y has not on its side, the most suspect first (that each is in conflict with some that stay is what
         float64 found), then others on the wrong side of a hyperplane with a wider margin: ``point`` is
         the index, ``name`` that of the row in a frame or in the ``id`` of a table, ``label`` the class, ``score`` a_j'y under
-        that hyperplane, and ``flip`` says that the other label is right for y, or for that hyperplane: proved.
+        that hyperplane, and ``flip`` says that the other label is right for y, or for that hyperplane: proved. Of a folder of
+        files, or several datasets, also ``file`` and the ``row`` in it.
     stopped : Stop
         ``verdict``: each needed point conflicts with some that stay; otherwise the limit that came first.
     n : int
@@ -138,24 +139,57 @@ class Suspects(Answer):
         if not self.is_decided:
             yield Row("", f"{self.stopped.sentence}; fewer may be enough")
         shown = [[f"{v:+.4f}" if isinstance(v, float) else str(v) for v in each.values()] for each in self.points[:SHOWN]]
-        yield from [Grid(COLUMNS, shown)] if shown else []
+        yield from [Grid([*self.points[0]], shown)] if shown else []
         yield Row("cost", f"{self.passes:.4g} passes, {self.reads:.4g} reads in all, {self.seconds:.2f} s")
 
     @property
     def is_decided(self) -> bool:
         return self.stopped == Stop.VERDICT
 
-    def to_frame(self) -> Any:
-        """A row for each point, in a frame of pandas, or of polars where pandas is not there; UsageError without both."""
-        return make_frame(self.points, COLUMNS)
+    def to_frame(self, source: Any = None) -> Any:
+        """A row for each point, in a frame of pandas, or of polars where pandas is not there.
 
-    def to_csv(self, path: str | Path) -> None:
-        """Write the points as CSV. Raises BadInputError where there is no folder for it."""
+        Parameters
+        ----------
+        source : path, data frame, or what ``dfeas.table`` returns, optional
+            The table that the points are from, with the same rows in the same order: its columns follow, those that are called
+            as columns of the list as ``source_NAME``; of a folder of files also ``file`` and ``row`` in it.
+
+        Raises
+        ------
+        UsageError
+            There is neither pandas nor polars, or ``source`` is no table.
+        BadInputError
+            It has other rows than the data.
+        """
+        rows = self._rows(source)
+        return make_frame(rows, [*rows[0]] if rows else COLUMNS)
+
+    def to_csv(self, path: str | Path, source: Any = None) -> None:
+        """Write what ``to_frame`` has as CSV. Raises what it does, and BadInputError where there is no folder for it."""
         require_folder(out := place(path))
-        text = StringIO()
-        csv.writer(text, lineterminator="\n").writerows([COLUMNS, *(each.values() for each in self.points)])
+        text, rows = StringIO(), self._rows(source)
+        csv.writer(text, lineterminator="\n").writerows([[*rows[0]] if rows else COLUMNS, *(each.values() for each in rows)])
         with atomic_write(out) as file:
             file.write(text.getvalue().encode())
+
+    def _rows(self, source: Any) -> list[dict[str, Any]]:
+        if source is None or not self.points:
+            return self.points
+        from dfeas.data.ids import plain
+        from dfeas.data.table import take_rows  # with readers of all formats
+
+        columns, n = take_rows(source, [each["point"] for each in self.points])
+        if n < self.n or (n > self.n and self.data is not None and not self.data.get("mask")):
+            raise BadInputError(f"source has {n} rows, the data had {self.n} points: give the table that they are from")
+        named = source.choice.id if isinstance(source, ChosenTable) else (self.data or {}).get("id")
+        for each, name in zip(self.points, columns.get(named, ()), strict=False):
+            if str(plain(name)) != str(each["name"]):
+                what = f"row {each['point']} is {name} in {named}, and the point was {each['name']}"
+                raise BadInputError(f"source has other rows than the data: {what}")
+        own = self.points[0].keys() - {"file", "row"}
+        there = {f"source_{name}" if name in own else name: values for name, values in columns.items()}
+        return [{**each, **{name: values[place] for name, values in there.items()}} for place, each in enumerate(self.points)]
 
     def verify(
         self, X: Any = None, y: Any = None, *, mask: Any = None, memory: str | int | None = None, follow: bool = False
@@ -202,7 +236,7 @@ class Suspects(Answer):
         if self.at_least:
             text += f"; {self.at_least} conflicts without a common point: at least {self.at_least} have to go"
         verdict, n = INFEASIBLE if self.at_least else UNDECIDED if self.enough else FEASIBLE, self.n
-        beside = ("format", "score", "name", "points that may stay", "stopped", "passes", "reads", "seconds")
+        beside = ("format", "score", "name", "file", "row", "points that may stay", "stopped", "passes", "reads", "seconds")
         return Check(str(verdict), str(Proof.EXACT), -1.0, 1.0, n, n, text, points_read=n, not_checked=beside)
 
     def _check_enough(self, engine: LocalEngine, dataset: Dataset) -> None:

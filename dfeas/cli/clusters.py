@@ -15,6 +15,7 @@ from dfeas.cli.cluster import CLUSTER, Cluster
 from dfeas.cli.command import JSON, LOCAL, Command, is_typed, option, put, say
 from dfeas.cli.options import (
     ALSO,
+    CHOSEN,
     FORCE,
     GO_ON,
     METHOD,
@@ -22,6 +23,7 @@ from dfeas.cli.options import (
     PLACE,
     arguments,
     asks,
+    data_of,
     describe_all_methods,
     drop_options,
     make_arguments,
@@ -43,7 +45,7 @@ HARD, SOFT = arguments(solve) - arguments(soft_margin), arguments(soft_margin) -
         "dfeas submit /shared/mail.data --out /shared/svm --C 0.1,1 --scheduler tcp://head:8786",
     ),
 )
-@asks(PLACE, OF_DATA, ALSO, GO_ON, METHOD, options_of(solve))
+@asks(PLACE, OF_DATA, CHOSEN, ALSO, GO_ON, METHOD, options_of(solve))
 @asks(options_of(soft_margin, *SOFT, C="Fit a soft margin. Price of losses; several are fitted together."))
 def submit(data: str, out: str, cluster: Cluster, as_json: bool, quiet: bool, **options: Any) -> None:
     """Have the cluster itself drive a run, and return at once.
@@ -56,7 +58,7 @@ def submit(data: str, out: str, cluster: Cluster, as_json: bool, quiet: bool, **
         options = drop_options(options, SOFT, "{} is for svm, this is a solve: give --C, too")
     else:
         options = drop_options(options, HARD, "{} is for a solve, this is svm: leave it out with --C")
-    submit_to = remote.prepare([data, *options.pop("also")], out=out, **make_arguments(options))
+    submit_to = remote.prepare(data_of(data, options), out=out, **make_arguments(options))
     with cluster.join() as client:
         run = submit_to(client)
     say(json.dumps({"run": run, "out": absolute(out)}) if as_json else run)

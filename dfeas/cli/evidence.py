@@ -109,21 +109,22 @@ def verify(
 @click.argument("run", type=DATA)
 @click.argument("data", type=DATA)
 @click.argument("out", type=LOCAL)
-@asks(OF_DATA[:2])
+@asks(OF_DATA[:2], CHOSEN)
 @option("Question", "--positive", metavar="CLASS", help="This class against all others, if the run has two.")
 @asks(MEMORY, FORCE, FOLLOW, JSON)
-def predict(run: str, data: str, out: Path, y: str | None, as_json: bool, **options: Any) -> None:
+def predict(run: str, data: str, out: Path, as_json: bool, **options: Any) -> None:
     """Score points by the hyperplane of a run.
 
     The scores of the points of DATA are written to the .npy file OUT: above 0 is positive. DATA may be a table: the column that
     is no feature of the run has the labels. For a one-vs-rest run OUT gets the number of the class with the largest score, from
-    0 in the order that is printed. A .parquet file or a .zarr folder gets both score and class. OUT appears when it is whole;
-    memory holds only some blocks and their scores.
+    0 in the order that is printed. A .csv or .parquet file or a .zarr folder gets both score and class, and the ids of the
+    points, if they have some. OUT appears when it is whole; memory holds only some blocks and their scores.
 
     If DATA has labels, the command says how many points get the class of their label. For cones OUT gets the least eigenvalue
     of each, over its norm, in their order, and the critical cones are named.
     """
-    answer = run_predict(run, data, y, out=out, progress=True, **options)
+    X = data_of(data, options)
+    answer = run_predict(run, X[0] if isinstance(X, list) else X, options.pop("y", None), out=out, progress=True, **options)
     put(answer, as_json, Row("written", str(out)))
 
 
@@ -202,24 +203,32 @@ def check_separation(
 @click.command(cls=Command, examples=("dfeas suspects mail.data --out suspects.csv", "dfeas suspects mail.data --max-passes 9"))
 @click.argument("data", type=DATA)
 @option("Output", "--out", type=LOCAL, metavar="OUT", help="CSV file of all suspects, or the folder of a run; must not exist.")
+@option("Output", "--join", type=DATA, metavar="SRC", help="Add the columns of the table that the points are from to the CSV.")
 @asks(OF_DATA, CHOSEN, ALSO, options_of(find_suspects, without=("out", "force")), CLUSTER, JSON)
-def suspects(data: str, out: Path | None, cluster: Cluster, as_json: bool, **options: Any) -> None:
+def suspects(data: str, out: Path | None, join: str | None, cluster: Cluster, as_json: bool, **options: Any) -> None:
     """List points whose labels are wrong, or that have to go.
 
     Without the points that are needed a hyperplane separates all others. How many have to go at least is proved, too, by as
     many conflicts without a common point. A point that may flip is on the right side with the other label.
 
-    --out NAME.csv writes the list as a table. Any other --out is the folder of a run with the evidence, too, which dfeas verify
-    checks against the data.
+    --out NAME.csv writes the list as a table, of a folder of files with the file of each point and its row in it, and with
+    --join SRC with the other columns of the table SRC that the points are from. Any other --out is the folder of a run with the
+    evidence, too, which dfeas verify checks against the data.
     """
     if out is not None and out.exists():
         raise click.UsageError(f"--out {out}: exists already; choose another file or remove it")
     table = out is not None and out.suffix.lower() == ".csv"
+    if join is not None and not table:
+        raise click.UsageError("--join adds columns to the table of --out NAME.csv")
+    if join is not None:
+        from dfeas.data.table import table as open_table  # with readers of all formats
+
+        open_table(join)  # which refuses what is none before the run
     with cluster.client() as client, asked_to_stop() as stop, attend_runs(stop):
         run = None if table else out
         answer = find_suspects(data_of(data, options), client=client, out=run, **options)
     if table and out is not None:
-        answer.to_csv(out)
+        answer.to_csv(out, join)
     put(answer, as_json, *([] if out is None else [Row("written", str(out))]))
     if not answer.is_decided:
         sys.exit(INTERRUPTED if answer.stopped == Stop.INTERRUPTED else LIMIT_REACHED)

@@ -45,7 +45,7 @@ def in_hull(point: str, data: str, **values: Any) -> None:
 )
 @click.argument("data", type=DATA, metavar="A")
 @click.argument("b", type=LOCAL, required=False)
-@asks(NAMED[1:], options_of(find_feasible))
+@asks(NAMED[1:], CHOSEN, options_of(find_feasible))
 @option("Question", "--equal", nargs=2, type=DATA, metavar="E F", help="Equalities E x = f: files of E and of f.")
 @option("Question", "--bounds", metavar="LOW,HIGH", help="Of all variables, or a file (.npy) of m pairs.  [default: none]")
 @asks(QUIET, JSON)

@@ -22,7 +22,7 @@ from dfeas.api import resume, soft_margin, solve
 from dfeas.cli.outputs import RunStatus, look_at
 from dfeas.data.ingest.options import is_file
 from dfeas.data.open import resolve
-from dfeas.data.source import ALL_POSITIVE, DataSpec, Source
+from dfeas.data.source import ALL_POSITIVE, ChosenTable, DataSpec, Source
 from dfeas.data.storage.files import atomic_write
 from dfeas.data.storage.locks import exists_error
 from dfeas.data.storage.outputs import replace_output
@@ -50,7 +50,7 @@ PATIENCE = 30.0
 
 
 def submit(
-    X: str | Path | Sequence[str | Path],
+    X: str | Path | Sequence[str | Path] | ChosenTable,
     y: str | Path | None = None,
     *,
     out: str | Path,
@@ -65,7 +65,7 @@ def submit(
     Parameters
     ----------
     X : path, or paths
-        The data, under a path that all workers see.
+        The data, under a path that all workers see; or a table of it, as ``dfeas.table`` returns.
     y : path, optional
         Likewise.
     out : path
@@ -99,7 +99,7 @@ def submit(
 
 
 def prepare(
-    X: str | Path | Sequence[str | Path],
+    X: str | Path | Sequence[str | Path] | ChosenTable,
     y: str | Path | None = None,
     *,
     out: str | Path,
@@ -112,6 +112,8 @@ def prepare(
     seen = ("positive", "intercept", "mask", "transform", "kernel")
     problem = Problem.of(X, y, **{name: options[name] for name in seen if name in options})
     spec = problem.spec
+    if isinstance(X, ChosenTable):
+        X, y = replace(X, y=None), spec.labels
     if not (spec.by_path and isinstance(y, str | Path | None)):
         raise UsageError("a cluster reads the data by path: ingest the arrays first")
     options |= {"y": y} if C is None else {"y": y, "C": C}
@@ -129,11 +131,11 @@ def prepare(
             raise BadInputError(f"{path}: no such file or folder")
     if not is_url(spec.where) and Path(spec.where).exists():
         _require_usable(problem, options)
-    options = {**options, **_absolute_paths(spec.where, options)}
-    return partial(_submit, (spec.where, *spec.also), str(folder), options)
+    options = {**options, **_absolute_paths(spec, options)}
+    return partial(_submit, X if isinstance(X, ChosenTable) else [spec.where, *spec.also], str(folder), options)
 
 
-def _submit(data: tuple[str, ...], out: str, options: dict[str, Any], client: Any) -> str:
+def _submit(X: ChosenTable | list[str], out: str, options: dict[str, Any], client: Any) -> str:
     run = secrets.token_hex(4)
     with _reach(client) as there:
         from dfeas.engine.crew import asked_of_tasks
@@ -141,8 +143,8 @@ def _submit(data: tuple[str, ...], out: str, options: dict[str, Any], client: An
 
         began = datetime.now(UTC).isoformat(sep=" ", timespec="seconds")
         there.set_metadata([RUNS, run], {"out": out, "user": user_name(), "began": began})
-        work = partial(_drive, run, [*data], out, options, asked_of_tasks())
-        future = _send(there, work, _task(run), data)
+        work = partial(_drive, run, X, out, options, asked_of_tasks())
+        future = _send(there, work, _task(run), [X.X] if isinstance(X, ChosenTable) else X)
         there.publish_dataset(future, name=_task(run))
     return run
 
@@ -183,18 +185,18 @@ def _task(run: str) -> str:
     return f"dfeas-run-{run}"
 
 
-def _absolute_paths(data: str, options: dict[str, Any]) -> dict[str, Any]:
+def _absolute_paths(spec: DataSpec, options: dict[str, Any]) -> dict[str, Any]:
     """Paths among the options, as workers in other folders find them."""
     names = [name for name in ("mask", "weights", "dual") if isinstance(options.get(name), str | Path)]
     paths: dict[str, Any] = {name: str(local(options[name], name).absolute()) for name in names}
     if options.get("start") is not None:
         paths["start"] = absolute(options["start"])
     if options.get("y") not in (None, ALL_POSITIVE):
-        paths["y"] = resolve(Source(DataSpec(data, options["y"]))).spec.labels
+        paths["y"] = resolve(Source(DataSpec(spec.where, options["y"], choice=spec.choice))).spec.labels
     return paths
 
 
-def _drive(run: str, X: list[str], out: str, options: dict[str, Any], asked: dict[str, Any]) -> None:
+def _drive(run: str, X: ChosenTable | list[str], out: str, options: dict[str, Any], asked: dict[str, Any]) -> None:
     """On a worker: begin the run, or go on with it when another worker had begun."""
     from dfeas.engine.clusters import inside
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct, field
@@ -29,6 +29,9 @@ from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.linalg.points import Points, copy_into, is_dense, nbytes, norms
 from dfeas.passes.block import Block, Sides, against
 from dfeas.passes.survey import NORM_RANGE, Summary, checksums, digest
+
+if TYPE_CHECKING:  # which few datasets have
+    from dfeas.data.ids import Ids
 
 AT_ONCE = 2
 """Blocks that are read at once past the page cache, while another is scanned."""
@@ -74,6 +77,8 @@ class Dataset(Struct, kw_only=True, eq=False, dict=True):
     mark: str = ""  # fingerprint of what is stored, where it is seen in another way
     fingerprint: str = ""
     features: tuple[str, ...] = ()  # names of the features; empty where there are none
+    ids: Ids | None = None  # names of the points in the stores that they are from; None: their numbers
+    files: tuple[tuple[str, int], ...] = ()  # files or datasets that follow each other, and how many points each has
     counts: dict[int, int] | None = None  # points of each label as it is stored, where they were counted
     surveyed: tuple[Summary, int] | None = None  # a survey that was made already, and the reads that it took
     opened: int = 0  # reads of a Dask collection that were made to know its lengths and labels
@@ -160,6 +165,10 @@ class Dataset(Struct, kw_only=True, eq=False, dict=True):
     def stored_bytes(self) -> int:
         """Bytes of all points, as they are stored: what one pass reads."""
         return self.bytes if self.stored is None else self.stored.bytes
+
+    def name_points(self, numbers: Sequence[int]) -> dict[int, int | str | None]:
+        """What points are called, by their numbers in the stores: their ids, or these numbers."""
+        return {each: each for each in numbers} if self.ids is None else self.ids.take(numbers)
 
     def against_rest(self, name: str) -> Dataset:
         """One class against the rest; the same for the positive one of two. Raises BadInputError for no class of these."""

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.storage.features import LEAVE_OUT, no_column
+from dfeas.data.storage.files import parse_json
 from dfeas.data.storage.numbers import array_of, exact, is_delayed, is_lazy_table, missing_error, require_exact
 from dfeas.data.storage.places import place
 from dfeas.errors import BadInputError, UsageError
@@ -70,6 +71,29 @@ def select_columns(frame: Any, names: Sequence[str]) -> Any:
     return open_frame(frame, "X").select(list(names)).to_native()
 
 
+def index_columns(X: Any) -> list[str]:
+    """Columns that pandas wrote for the index of a frame, of an Arrow table or schema."""
+    schema = getattr(X, "schema", X)
+    return [name for name in _pandas_index(schema) if isinstance(name, str) and name in schema.names]
+
+
+def index_range(schema: Any, rows: int) -> tuple[str | None, range] | None:
+    """The name of an index of pandas that is kept as a range, and its numbers, where they are those of so many rows."""
+    for each in _pandas_index(schema):
+        if isinstance(each, dict) and each.get("kind") == "range":
+            numbers = range(*(each[key] for key in ("start", "stop", "step")))
+            return (each.get("name"), numbers) if len(numbers) == rows else None
+    return None
+
+
+def _pandas_index(schema: Any) -> list[Any]:
+    try:
+        about = parse_json((getattr(schema, "metadata", None) or {}).get(b"pandas", b"{}"), {"index_columns?": [object]})
+        return list(about.get("index_columns", []))
+    except ValueError:
+        return []
+
+
 def split(X: Any, labels: Any) -> Table:
     """Points, labels and names of features; ``labels`` may name a column of a frame, and be a series. Raises BadInputError for
     columns that are no numbers, missing values, and rows in another order than those of the labels.
@@ -83,6 +107,7 @@ def split(X: Any, labels: Any) -> Table:
         frame, labels = frame.drop(str(labels)), frame[str(labels)]
     else:
         require_file(labels, frame.columns)
+    frame = frame.drop(index_columns(X), strict=False)
     return Table(_points(frame), values_of(labels), tuple(frame.columns))
 
 

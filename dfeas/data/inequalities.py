@@ -25,7 +25,7 @@ from dfeas.data.frames import bring_here, columns_of, has_other_coordinates, is_
 from dfeas.data.open import open_source
 from dfeas.data.partitions import Compute, table_of
 from dfeas.data.programs import LinearProgram, is_program, names_by, read_program
-from dfeas.data.source import ALL_POSITIVE, DataSpec, Source
+from dfeas.data.source import ALL_POSITIVE, ChosenTable, DataSpec, Source
 from dfeas.data.storage.features import order_by, shorten
 from dfeas.data.storage.layout import default_block_rows, index_size
 from dfeas.data.storage.numbers import array_of, exact, require_array
@@ -248,13 +248,15 @@ def places_of_system(A: Any, b: Any, equal: Any, bounds: Any) -> dict[str, Any] 
     """Where a system is, as a file may keep it: absolute paths, and bounds of all variables; None where memory has a part."""
     pair = isinstance(bounds, list | tuple) and len(bounds) == 2 and all(each is None or np.isscalar(each) for each in bounds)
     given = {"A": A, "b": b, "equal": equal, "bounds": None if pair else bounds}
+    choice = {"choice": A.choice.to_json()} if isinstance(A, ChosenTable) else {}
     found = {name: _place_of(value) for name, value in given.items()}
     if any(found[name] is None and given[name] is not None for name in found):
         return None
-    return found | ({"bounds": [*bounds]} if pair else {})
+    return found | choice | ({"bounds": [*bounds]} if pair else {})
 
 
 def _place_of(given: Any) -> Any:
+    given = given.X if isinstance(given, ChosenTable) else given
     if isinstance(given, list | tuple):
         return [absolute(each) for each in given] if given and all(isinstance(each, str | Path) for each in given) else None
     return absolute(given) if isinstance(given, str | Path) else None
@@ -267,6 +269,8 @@ def list_parts(given: Any) -> list[Any]:
 
 def _has_no_rows(name: str, table: Any, values: Any) -> bool:
     """Whether a table in memory, and what is beside it, are empty, as of a problem without such rows."""
+    if isinstance(table, ChosenTable):
+        return False
     require_array(table, name)
     return (
         not is_collection(table)

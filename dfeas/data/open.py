@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import structs
@@ -38,6 +38,9 @@ from dfeas.data.subsets import join_datasets
 from dfeas.data.views import order_point, transform_features, translate
 from dfeas.errors import BadInputError, CorruptDataError, UsageError, absent
 from dfeas.passes.survey import checksums
+
+if TYPE_CHECKING:
+    from dfeas.data.ids import Ids
 
 Opener = Callable[[Source], Dataset]
 ARRAYS = ("X/data", "X/indices", "X/indptr", "offset")
@@ -134,6 +137,16 @@ def open_source(source: Source, lazily: Opener | None = None) -> Dataset:
     return dataset
 
 
+def _name_points(dataset: Dataset, source: Source) -> Dataset:
+    """By the column or the index of a frame; those of a file and of a dataset came with it."""
+    spec = source.spec
+    if spec.by_path or not hasattr(spec.where, "columns"):
+        return dataset
+    from dfeas.data.index import ids_in_memory  # of frames only
+
+    return replace(dataset, ids=ids_in_memory(spec.where, spec.ids))
+
+
 def _refuse_cones(dataset: Dataset, source: Source) -> Dataset:
     """Raise UsageError when something is asked of cones that has a meaning for points only."""
     if dataset.rows.take_labels:
@@ -219,6 +232,7 @@ def _see_from_point(dataset: Dataset, source: Source) -> Dataset:
 
 
 VIEWS = (
+    _name_points,
     _refuse_cones,
     _replace_labels,
     _join,
@@ -272,10 +286,17 @@ def _open_dataset(source: Source) -> Dataset:
         labels=reader("label"),
         stored_norms=reader("norm"),
         features=header.features,
+        ids=None if header.ids is None else _open_ids(path, header.ids, header.n),
         entries=entries,
         rows=rows,
         **_facts_of_labels(header, expected),
     )
+
+
+def _open_ids(path: Place, about: dict[str, str], n: int) -> Ids:
+    from dfeas.data.ids import stored_ids  # few datasets have some
+
+    return stored_ids(path, about, n)
 
 
 def _facts_of_labels(header: Header, expected: NDArray[np.uint32]) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from dfeas.data.frames import (
     values_of,
 )
 from dfeas.data.labels import Categories, LabelEncoder, require_usable
-from dfeas.data.storage.features import require_distinct
+from dfeas.data.storage.features import are_dates, require_distinct, run_like_ids, say_that_others
 from dfeas.data.storage.numbers import array_of, exact, is_dask_array, is_lazy_table, unwrap_array
 from dfeas.data.storage.zarr_arrays import check_shape
 from dfeas.errors import BadInputError, ClusterLostError, UsageError
@@ -120,24 +120,53 @@ class Names(NamedTuple):
             raise other_rows(what, beside)
 
 
+Spans = dict[Any, tuple[float, float, bool]]
+"""By column the least number and the largest one, and whether they are days."""
+
+
 class Glimpse(NamedTuple):
     """What a partition was when it came."""
 
     rows: int
     names: Names | None  # None of an array
     labels: NDArray[Any] | Counts | None  # as they came where they are kept, or cannot be used
+    spans: Spans | None = None  # of columns that are whole numbers, none of which comes twice in it, or days
 
 
-def _look(part: Any, at: int | None, keep: bool) -> Glimpse:
-    """Whatever is asked of a partition before blocks are made; its labels are column ``at``, or all of it (-1)."""
+def _look(part: Any, at: int | None, keep: bool, columns: Sequence[Any] = ()) -> Glimpse:
+    """Whatever is asked of a partition before blocks are made; its labels are column ``at``, or all of it (-1); ``columns`` are
+    those that might be ids.
+    """
     names = Names.of(part.index) if hasattr(part, "iloc") else None
+    spans = {name: span for name in columns if (span := _span(part[name].to_numpy(np.float64))) is not None}
     if at is None:
-        return Glimpse(int(part.shape[0]), names, None)
+        return Glimpse(int(part.shape[0]), names, None, spans)
     values = _labels_in(part, at)
     try:
-        return Glimpse(len(values), names, values if keep else label_counts(values, 0))
+        return Glimpse(len(values), names, values if keep else label_counts(values, 0), spans)
     except BadInputError:
         return Glimpse(len(values), names, values)  # whoever knows the numbers of its points says what is wrong
+
+
+def _span(values: NDArray[Any]) -> tuple[float, float, bool] | None:
+    """The ends of whole numbers of which none comes twice, or which are days, and which of both; None of others."""
+    head = np.sort(values[:256])  # rows that are looked at first
+    if len(head) == 0 or not (head == np.floor(head)).all():
+        return None
+    days = are_dates(values)
+    distinct = not days and bool((head[1:] > head[:-1]).all()) and len(np.unique(values)) == len(values)
+    return (float(values.min()), float(values.max()), days) if days or distinct else None
+
+
+def _warn_of_others(seen: Sequence[Glimpse], columns: Sequence[Any]) -> None:
+    """Of columns that are ids or days in all partitions that are not empty."""
+    parts = [each for each in seen if each.rows]
+    ends = {name: [each.spans[name] for each in parts if each.spans and name in each.spans] for name in columns}
+    whole = {name: np.array(each) for name, each in ends.items() if parts and len(each) == len(parts)}
+    n = sum(each.rows for each in parts)
+    named = {name: each for name, each in whole.items() if not each[:, 2].any()}
+    ids = [name for name, each in named.items() if run_like_ids(each[:, 0].min(), each[:, 1].max(), n)]
+    say_that_others(list(map(str, ids)), [str(name) for name, each in whole.items() if each[:, 2].all()], WHERE)
 
 
 def label_counts(values: NDArray[Any], first: int) -> Counts:
@@ -186,8 +215,8 @@ class _Lazy:
             self.parts, self.lengths = partitions_of(given), None
         self.seen: Sequence[Glimpse] = ()
 
-    def looks(self, at: int | None, keep: bool) -> list[Any]:
-        return [_task("look", _look, part, at, keep) for part in self.parts]
+    def looks(self, at: int | None, keep: bool, columns: Sequence[Any] = ()) -> list[Any]:
+        return [_task("look", _look, part, at, keep, columns) for part in self.parts]
 
     def take(self, seen: Sequence[Glimpse]) -> None:
         """What was seen of the partitions."""
@@ -258,7 +287,7 @@ def table_of(X: Any, labels: Any, compute: Compute | None = None, *, keep: bool 
     kinds = kinds_of([(name, kind) for place, (name, kind) in enumerate(X.dtypes.items()) if place != at]) if framed else None
     points = _Lazy(X)
     beside = points if at is not None else _Lazy(labels) if is_lazy_table(labels) or is_dask_array(labels) else None
-    read = _show(points, beside, at, compute or compute_here(X, labels), keep)
+    read = _show(points, beside, at, compute or compute_here(X, labels), keep, names)
     of_names = points.names
     if kinds is not None:
         found = points.stack((len(names),), kinds, "points", _points_in, names, kinds)
@@ -301,13 +330,16 @@ def _require_one_each(n: int, labels: int, more: tuple[int, ...]) -> None:
         raise BadInputError(f"{LABELS}: expected {n} labels, one a point, got an array of shape {shape}")
 
 
-def _show(points: _Lazy, beside: _Lazy | None, at: int | None, compute: Compute, keep: bool) -> int:
-    """Look at what is not known yet, all at once; how many reads of the points that takes."""
-    of_points = points.looks(at, keep) if at is not None or points.lengths is None else []
+def _show(points: _Lazy, beside: _Lazy | None, at: int | None, compute: Compute, keep: bool, columns: Sequence[Any]) -> int:
+    """Look at what is not known yet, all at once; how many reads of the points that takes. Columns that look like ids or dates
+    are warned of.
+    """
+    of_points = points.looks(at, keep, columns) if at is not None or points.lengths is None else []
     of_labels = beside.looks(-1, keep) if beside is not None and beside is not points else []
     seen = compute([*of_points, *of_labels]) if of_points or of_labels else []
     if of_points:
         points.take(seen[: len(of_points)])
+        _warn_of_others(points.seen, columns)
     if beside is not None and of_labels:
         beside.take(seen[len(of_points) :])
     together = bool(of_labels) and not _layers(points.given).isdisjoint(_layers(beside.given if beside else None))

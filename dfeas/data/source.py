@@ -184,7 +184,7 @@ class Choice(Struct, frozen=True):
 
     def note(self, columns: Sequence[str], chosen: Sequence[str], label: str | None) -> list[str]:
         """Which columns are no features, for the user."""
-        gone = drop_names(columns, {*chosen, label})
+        gone = drop_names(columns, {*chosen, label, self.id})
         more = f" and {len(gone) - NAMED} more" if len(gone) > NAMED else ""
         return [f"left out: {', '.join(gone[:NAMED])}{more}"] if self and gone else []
 
@@ -321,11 +321,6 @@ class DataSpec(Struct, frozen=True):
     def by_path(self) -> bool:
         """Whether others than the caller find it, too."""
         return isinstance(self.where, str)
-
-    @property
-    def names_rows(self) -> bool:
-        """Whether rows may be called otherwise than by their numbers."""
-        return self.choice.id is not None or self.ids is not None or hasattr(self.where, "iloc")
 
     @property
     def all_positive(self) -> bool:

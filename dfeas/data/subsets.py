@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct
@@ -29,6 +29,9 @@ from dfeas.data.views import require_names
 from dfeas.errors import BadInputError
 from dfeas.linalg import csr
 from dfeas.linalg.points import Points, is_dense, stack_points, take_rows
+
+if TYPE_CHECKING:
+    from dfeas.data.ids import Ids
 
 
 class SubsetReader(Struct, frozen=True, eq=False):
@@ -143,7 +146,17 @@ def join_datasets(parts: Sequence[Dataset], mask: Any = None) -> Dataset:
         intercept=first.intercept,
         numbers=rows,
         features=named.features,
+        ids=_join_ids(parts),
+        files=tuple(file for part in parts for file in part.files or ((part.where, part.n),)),
     )
+
+
+def _join_ids(parts: Sequence[Dataset]) -> Ids | None:
+    if all(part.ids is None for part in parts):
+        return None
+    from dfeas.data.ids import join_ids  # few datasets have some
+
+    return join_ids([part.ids for part in parts], [part.n for part in parts])
 
 
 _ALIKE = {"m": "features", "dtype": "entries", "classes": "classes", "positive": "labels"}

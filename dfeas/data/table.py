@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dfeas.data.frames import bring_here, columns_of, is_frame, is_lazy
-from dfeas.data.ingest.options import IngestOptions, format_of
+from dfeas.data.frames import columns_of, is_frame, is_lazy, open_frame
+from dfeas.data.ids import ROWS
+from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.readers import columns_of_file, open_columns
-from dfeas.data.source import ALL_POSITIVE, Choice, ChosenTable, DataSpec, drop_names
+from dfeas.data.partitions import compute_here, partitions_of
+from dfeas.data.source import ALL_POSITIVE, Choice, ChosenTable, drop_names
 from dfeas.data.storage.features import no_column, require_distinct
-from dfeas.data.storage.numbers import is_missing
 from dfeas.data.storage.places import absolute, place
-from dfeas.errors import UsageError
-
-ROWS = 1 << 16
-"""Of a column that are read at a time."""
-WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
-"""Numbers that are written as Python writes them: 007 is none."""
+from dfeas.errors import BadInputError, UsageError
 
 
 def table(
@@ -103,46 +99,47 @@ def _label_among(columns: Sequence[str], y: Any, where: str) -> str | None:
     raise no_column(str(y), columns, where)
 
 
-def row_names(spec: DataSpec, rows: Sequence[int]) -> dict[int, Any]:
-    """What some rows are called: by the column of a table that names them, by the index of a frame of pandas, or by number. A
-    name that is missing is None.
+def take_rows(source: Any, rows: Sequence[int]) -> tuple[dict[str, list[Any]], int]:
+    """Some rows of a table by their numbers, as columns, and how many rows it has; of a folder of files also in which ``file``
+    and in which of its rows each lies. Raises UsageError for what is no table, BadInputError for one with too few rows.
     """
-    return {row: _plain(name) for row, name in _find_names(spec, rows).items()}
+    import narwhals.stable.v2 as nw
+
+    X, files = source.X if isinstance(source, ChosenTable) else source, tuple[tuple[str, int], ...]()
+    where = X if isinstance(X, str | Path) else "the frame"
+    if isinstance(X, str | Path):
+        table = open_columns(X, IngestOptions(labels=""))
+        files = getattr(table, "files", files)
+        parts = (sys.modules["pyarrow"].Table.from_batches([batch]) for batch in table.batches(table.columns, ROWS))
+    elif is_lazy(X):
+        compute = compute_here(X)
+        parts = (compute([part])[0] for part in partitions_of(X))
+    elif is_frame(X):
+        parts = iter([X])
+    else:
+        raise UsageError(f"expected the path of a table or a data frame, got {type(X).__name__}")
+    wanted, first, found = np.unique(np.asarray(rows, np.int64)), 0, dict[int, dict[str, Any]]()
+    for part in parts:
+        frame: nw.DataFrame[Any] = open_frame(part, str(where))
+        here = wanted[slice(*np.searchsorted(wanted, (first, first + len(frame))))]
+        if len(here):
+            found |= zip(here.tolist(), frame[(here - first).tolist()].rows(named=True), strict=True)
+        first += len(frame)
+    if len(found) < len(wanted):
+        raise BadInputError(
+            f"{where}: {first} rows, and row {wanted[-1]} is asked for; give the table that the points are from"
+        )
+    columns = {name: [found[row][name] for row in rows] for name in (next(iter(found.values())) if found else ())}
+    return columns | name_files(files, rows), first
 
 
-def _plain(name: Any) -> Any:
-    if is_missing(name):
-        return None
-    if isinstance(name, str):
-        return name.encode(errors="replace").decode()
-    return name.item() if isinstance(name, np.number | np.bool_) else name
-
-
-def _find_names(spec: DataSpec, rows: Sequence[int]) -> dict[int, Any]:
-    if spec.choice.id is not None:
-        return _names_in_file(spec.where, spec.choice.id, rows)
-    if spec.ids is not None:
-        import narwhals.stable.v2 as nw
-
-        column = nw.from_native(bring_here(spec.ids), eager_only=True)
-        return dict(zip(rows, column[list(rows), 0].to_list(), strict=True))
-    if spec.names_rows and is_frame(spec.where):
-        return {row: spec.where.index[row] for row in rows}
-    return {row: row for row in rows}
-
-
-def _names_in_file(path: str, name: str, rows: Sequence[int]) -> dict[int, Any]:
-    """By a read of that column; in text files as it is written there, but for whole numbers."""
-    columns = columns_of_file(path, name) or ()
-    options = IngestOptions(label_column=name)  # so that the first line has names
-    written = format_of(path, None) != "parquet"
-    text = [each for each in columns if written or each != name]
-    table, first, found = open_columns(path, options, [name], text), 0, dict[int, Any]()
-    wanted = np.unique(np.asarray(rows, np.int64))
-    for batch in table.batches([name], ROWS):
-        here = wanted[slice(*np.searchsorted(wanted, (first, first + batch.num_rows)))].tolist()
-        found |= {row: batch.column(0)[row - first].as_py() for row in here}
-        first += batch.num_rows
-    if written and all(WHOLE.fullmatch(text) for text in found.values() if text is not None):
-        return {row: None if text is None else int(text) for row, text in found.items()}
-    return found
+def name_files(files: Sequence[tuple[str, int]], rows: Sequence[int]) -> dict[str, list[Any]]:
+    """In which of several files of so many rows each row lies, and in which of its rows; nothing of a single one."""
+    if len(files) < 2:
+        return {}
+    starts = np.cumsum([0, *(size for _, size in files)])
+    places = (np.searchsorted(starts, rows, "right") - 1).tolist()
+    return {
+        "file": [files[place][0] for place in places],
+        "row": [row - int(starts[place]) for row, place in zip(rows, places, strict=True)],
+    }

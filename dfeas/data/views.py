@@ -85,6 +85,7 @@ def translate(dataset: Dataset, point: Sequence[float]) -> Dataset:
         points=TranslatedReader(dataset, subtract, p),
         labels=array_reader("label", np.ones(dataset.n, np.int8), dataset.block_rows),
         features=dataset.features,
+        ids=dataset.ids,
     )
 
 

@@ -33,6 +33,9 @@ class Prediction(Displayed):
         Points of each label of the data, a row, by the class that was predicted.
     counts : dict of int
         Points by the class that was predicted.
+    ids : list, optional
+        What the points are called, whole numbers or text, None where an id is missing; None for points without ids, and where a
+        file has the scores.
 
     Examples
     --------
@@ -43,7 +46,7 @@ class Prediction(Displayed):
     (('-1', '1'), [True, False], [1, 0])
     """
 
-    HIDDEN: ClassVar = ("score", "predicted")
+    HIDDEN: ClassVar = ("score", "predicted", "ids")
     DERIVED: ClassVar = ("accuracy", "points")
 
     score: Floats | None
@@ -52,6 +55,7 @@ class Prediction(Displayed):
     labels: tuple[str, ...]
     confusion: list[list[int]] | None
     counts: dict[str, int]
+    ids: list[int | str | None] | None = None
 
     @property
     def points(self) -> int:
@@ -65,16 +69,17 @@ class Prediction(Displayed):
         known = [(name, row) for name, row in zip(self.labels, self.confusion, strict=True) if name in self.classes]
         return sum(row[self.classes.index(name)] for name, row in known) / self.points
 
-    def columns(self, values: Callable[[Sequence[str]], NDArray[Any]] | None) -> dict[str, NDArray[Any]]:
-        """What a file has of the points: scores, and classes by their ``values``, or positions."""
+    def columns(self, values: Callable[[Sequence[str]], NDArray[Any]] | None) -> dict[str, Any]:
+        """What a file has of the points: ids, where they have some, scores, and classes by their ``values``, or positions."""
         assert self.score is not None, "they are here"
         assert self.predicted is not None, "they are here"
-        return {"score": self.score, "class": self.predicted if values is None else values(self.classes)[self.predicted]}
+        ids = {} if self.ids is None else {"id": self.ids}
+        return ids | {"score": self.score, "class": self.predicted if values is None else values(self.classes)[self.predicted]}
 
     def after(self, before: Prediction | None) -> Prediction:
         """Of these points and those before, of which none is kept."""
         if before is None:
-            return replace(self, score=None, predicted=None)
+            return replace(self, score=None, predicted=None, ids=None)
         both = None if self.confusion is None or before.confusion is None else np.add(before.confusion, self.confusion).tolist()
         return replace(before, confusion=both, counts={name: before.counts[name] + k for name, k in self.counts.items()})
 

@@ -19,7 +19,7 @@ from dfeas.data.dataset import Dataset, refuse_unusable
 from dfeas.data.open import open_data, open_source
 from dfeas.data.partitions import Compute, compute_here, computed_by
 from dfeas.data.source import DataSpec, Source, Transform
-from dfeas.data.storage.features import warn_of_ids
+from dfeas.data.storage.features import warn_of_others
 from dfeas.data.storage.layout import seen_fingerprint
 from dfeas.data.storage.places import absolute, local, place, require_apart
 from dfeas.data.storage.readers import SliceReader
@@ -104,7 +104,7 @@ def open_session(
     if is_collection(spec.where) and collection_of(dataset) is None:  # this process reads it
         client, resources = None, replace(resources, client=None)
     if dataset.features and isinstance(dataset.points, SliceReader) and isinstance(dataset.points.array, np.ndarray):
-        warn_of_ids(dataset.points.array, dataset.features, dataset.where)
+        warn_of_others(dataset.points.array, dataset.features, dataset.where)
     geometry_of(dataset).require(dataset, kernel=problem.kernel, transform=spec.transform)
     if problem.kernel is not None and collection_of(dataset) is not None:
         raise UsageError("a kernel needs points by pairs of blocks: ingest the data first, or client=False")

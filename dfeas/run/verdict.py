@@ -174,12 +174,9 @@ def result_of(session: Session, job: RunSpec, outcome: Outcome, why: str, reads:
         from dfeas.answers.check.conflicts import conflicts
 
         named, y = conflicts(dataset, outcome.certificate, outcome.evidence)
-        if session.source.spec.names_rows:
-            from dfeas.data.table import row_names  # with readers of all formats
-
-            names = row_names(session.source.spec, [each["point"] for each in named])
-            if any(name != point for point, name in names.items()):
-                named = [{**each, "name": names[each["point"]]} for each in named]
+        names = dataset.name_points([each["point"] for each in named])
+        if any(name != point for point, name in names.items()):
+            named = [{**each, "name": names[each["point"]]} for each in named]
         certificate = certificate if certificate is None or y is None else replace(certificate, y=y)
     reads += fetched_share(dataset)
     return Result(

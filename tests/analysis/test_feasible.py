@@ -17,6 +17,7 @@ import dask.dataframe as dd
 import flint
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 import xarray as xr
@@ -497,3 +498,21 @@ def test_coordinates_of_xarray_are_compared() -> None:
 def test_a_number_is_taken_where_a_row_is() -> None:
     assert dfeas.feasible([[1.0], [-1.0]], [1.0, -1.0], equal=([[1.0]], 1.0)).exact == [1]
     assert dfeas.feasible([[1.0]], np.float64(-1.0), equal=([[1.0]], np.array(1))).verdict == "infeasible"
+
+
+def test_a_table_says_which_columns_are_variables(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"row": ["p", "q", "r"], "x": [1.0, -1.0, 0.0], "z": [0.0, 1.0, -1.0]})
+    frame.to_csv(tmp_path / "A.csv", index=False)
+    right = dfeas.feasible(frame[["x", "z"]], [1.0, 1.0, 1.0], bounds={"x": (0.5, None), "z": (None, None)})
+    for A in (frame, pa.Table.from_pandas(frame), tmp_path / "A.csv"):
+        found = dfeas.feasible(dfeas.table(A, without="row"), [1.0, 1.0, 1.0], bounds={"x": (0.5, None), "z": (None, None)})
+        assert np.array_equal(found.x, right.x)
+    np.save(tmp_path / "b.npy", [1.0, 1.0, -3.0])
+    for more in (["--without", "row"], ["--columns", "z,x"], ["--id-column", "row"]):
+        words = ["feasible", str(tmp_path / "A.csv"), str(tmp_path / "b.npy"), *more, "--out", str(tmp_path / "run"), "--force"]
+        ran = CliRunner().invoke(commands, words)
+        assert ran.exit_code == 0, ran.output
+        loaded: Any = dfeas.load(tmp_path / "run")
+        assert (loaded.verdict, loaded.verify().verdict) == ("infeasible", "infeasible")
+    with pytest.raises(UsageError, match="A has no labels: leave out y of the table"):
+        dfeas.feasible(dfeas.table(frame, "row"), [1.0, 1.0, 1.0])

@@ -109,6 +109,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], int, str]] = {
     "no class": (("data", "--positive", "zzz"), 4, "no point has the label zzz"),
     "no data": (("no",), 4, "no: no such file"),
     "no other data": (("data", "--also", "no"), 4, "no: no such file"),
+    "columns of a dataset": (("data", "--without", "a"), 2, "columns are those of a table"),
     "no labels": (("data", "--labels", "no.npy"), 4, "no.npy: no such file"),
     "no weights": (("data", "--C", "1", "--weights", "no.npy"), 4, "no.npy: no such file"),
     "eps of a soft margin": (("data", "--C", "1", "--eps", "0.1"), 2, "--eps is for a solve"),
@@ -165,6 +166,19 @@ def test_the_command_line_submits_watches_and_fetches(cluster: Any, dataset: Cal
     result = json.loads((tmp_path / "fetched" / "result.json").read_text())
     alone = dfeas.soft_margin(path, C=[0.1, 1], folds=2)
     assert [fit["objective"] for fit in result["fits"]] == [fit.objective for fit in alone.fits]
+
+
+def test_a_submitted_table_has_its_columns_and_ids(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"k{place},{place},2020-01-01,{'ab'[place > 5]}\n" for place in range(12))
+    Path("t.csv").write_text("id,x,day,y\n" + rows.replace("k3,3,2020-01-01,a", "k3,3,2020-01-01,b"))
+    table = dfeas.table("t.csv", "y", without="day", id="id")
+    run = submit(table, out=tmp_path / "run", client=cluster)
+    awaited(cluster, run, lambda s: s.task == "memory")
+    there: Any = dfeas.load(tmp_path / "run")
+    assert there.features == ["x"]
+    assert there.conflicts == dfeas.solve(table).conflicts
+    assert {each["name"] for each in there.conflicts} == {f"k{each['point']}" for each in there.conflicts}
 
 
 def test_a_cancelled_run_ends_with_a_checkpoint_and_goes_on_to_the_same_bits(

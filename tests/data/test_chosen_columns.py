@@ -4,8 +4,10 @@ import json
 import warnings
 from collections.abc import Callable
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import dask.dataframe
 import numpy as np
@@ -176,10 +178,13 @@ ODD: dict[str, tuple[Any, Any]] = {  # names of all rows, and what a file has of
     "NaN": ([np.nan] * N, None),
     "NaT": ([pd.NaT] * N, None),
     "dates": ([date(2020, 1, 1)] * N, "2020-01-01"),
-    "tuples": ([(1, "a")] * N, [1, "a"]),
-    "bytes": ([b"x"] * N, "b'x'"),
+    "tuples": ([(1, "a")] * N, "(1, 'a')"),
+    "bytes": ([b"x"] * N, "x"),
+    "gaps": ([7.0] * N, 7),
+    "decimals": ([Decimal("12.00")] * N, 12),
+    "uuids": ([UUID(int=5)] * N, "00000000-0000-0000-0000-000000000005"),
     "large": (np.full(N, 2**64 - 1, np.uint64), 2**64 - 1),
-    "truth": ([True] * N, True),
+    "truth": ([True] * N, "True"),
 }
 
 
@@ -194,14 +199,57 @@ def test_names_of_any_kind_are_kept(odd: str, how: str, tmp_path: Path) -> None:
     assert dfeas.verify_run(tmp_path / "run", *given).verdict == "infeasible"
 
 
-@pytest.mark.parametrize("kind", [".csv", "polars"])
+def warned(call: Callable[[], Any]) -> list[str]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    return [str(each.message) for each in caught if issubclass(each.category, DataWarning)]
+
+
+@pytest.mark.parametrize("kind", TABLES)
 def test_columns_like_ids_are_warned_of(kind: str, tmp_path: Path) -> None:
-    whole = TABLES[kind](tmp_path)
-    with pytest.warns(DataWarning, match=r"column customer has another whole number in each row: .*table\(X, y, wi"):
-        dfeas.solve(dfeas.table(whole, "churned", without=["name", "visit_*"]))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", DataWarning)
-        dfeas.solve(dfeas.table(whole, "churned", without="name,visit_*", id="customer"))
+    odd = dfeas.table(TABLES[kind](tmp_path), "churned", without=["name", "visit_*"])
+    right = dfeas.table(odd.X, "churned", without="name,visit_*", id="customer")
+    said = "column customer has another whole number in each row: if it is an id, leave it out with dfeas.table(X, y"
+    for found in (warned(lambda: dfeas.solve(odd)), warned(lambda: dfeas.ingest(odd, tmp_path / "data"))):
+        assert len(found) == 1
+        assert said in found[0]
+    assert warned(lambda: dfeas.solve(right)) + warned(lambda: dfeas.ingest(right, tmp_path / "other")) == []
+
+
+rows = np.arange(60)
+LIKE: dict[str, tuple[Any, str]] = {
+    "counted": (rows, "an id"),
+    "counted in float64": (rows + 5.0, "an id"),
+    "long": (10**9 + (rows * 7919) % 10007, "an id"),
+    "days": (20200101 + 100 * (rows % 12) + rows % 28, "a date"),
+    "days in any order": (np.random.default_rng(0).permutation(19990101 + 10000 * (rows % 5) + rows % 25), "a date"),
+    "one day": (np.full(60, 20200131), ""),
+    "ages": (rows % 30, ""),
+    "years": (1990 + rows % 30, ""),
+    "prices": (20200100 + rows * 97 % 1000, ""),
+    "numbers": (rows + 0.5, ""),
+    "month 13": (20201301 + rows % 2, ""),
+}
+
+
+@pytest.mark.parametrize("kind", ["pandas", "csv", "dask", "parquet"])
+@pytest.mark.parametrize("what", LIKE)
+def test_what_looks_like_an_id_or_a_date(what: str, kind: str, tmp_path: Path) -> None:
+    values, said = LIKE[what]
+    X: Any = pd.DataFrame({"a": POINTS[:60, 0], "odd": values, "churned": LABELS[:60]})
+    if kind == "csv":
+        X.to_csv(tmp_path / "t.csv", index=False)
+        X = tmp_path / "t.csv"
+    elif kind == "parquet":
+        X.to_parquet(tmp_path / "t.parquet")
+        X = tmp_path / "t.parquet"
+    elif kind == "dask":
+        X = dask.dataframe.from_pandas(X, npartitions=2)
+    of_ingest = warned(lambda: dfeas.ingest(X, tmp_path / "data", label_column="churned"))
+    for found in (warned(lambda: dfeas.solve(X, "churned")), of_ingest):
+        assert len(found) == bool(said)
+        assert all("column odd has" in text and f"if it is {said}, leave it out" in text for text in found)
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {

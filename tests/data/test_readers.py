@@ -25,7 +25,9 @@ def test_the_same_points_are_the_same_dataset(name: str, tmp_path: Path) -> None
     labels = frame["class"].to_numpy()
     expected = dfeas.ingest(points_of(frame), tmp_path / "expected", y=labels, block_rows=rows)
     named = not (name in NAMELESS or ".svm" in name or ".libsvm" in name)
-    assert header == (replace(expected, features=NAMES, format=2) if named else replace(expected, features=()))
+    expected = replace(expected, features=NAMES if named else (), format=2 if named else 1)
+    assert header == (expected if header.ids is None else replace(expected, ids=header.ids, format=4))
+    assert (header.ids is not None) == (name == "plain.parquet")  # which pandas wrote with an index
     assert header.block_rows <= N
     assert (header.n, header.m, header.positive, header.dtype) == (N, M, (labels == max(labels)).sum(), "float64")
     assert header.classes == (str(min(labels)), str(max(labels)))

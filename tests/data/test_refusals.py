@@ -175,7 +175,7 @@ CSV += [
     (cells("a,b,z", 1), NAMED, BadInputError, "no column y; the columns are a, b, z"),
     (text("a.csv", "0,1,2,3\n5,6,7,0\n5,6,7,1\n"), {"label_column": "3"}, DfeasError, "say header or header=False"),
     (text("a.csv", "a,2,3,1\n5,6,7,0\n5,6,7,1\n"), {"label_column": "3"}, DfeasError, "say header or header=False"),
-    (text("a.csv", ",a,y\n5,6,0\n5,6,1\n"), NAMED, BadInputError, "column 0 has no name"),
+    (text("a.csv", "a,,y\n5,6,0\n5,6,1\n"), NAMED, BadInputError, "column 1 has no name"),
     (text("a.csv", "a,y\n1,1\n2,10\n"), {**NAMED, "positive": "1_0"}, BadInputError, "no point has the label 1_0"),
     (
         csv(lambda lines: lines),
@@ -340,12 +340,12 @@ def keyed(folder: Path) -> Path:
     return folder / "sales"
 
 
-INDEX = {b"pandas": json.dumps({"index_columns": ["__index_level_0__"]}).encode()}
+INDEX = {b"pandas": json.dumps({"index_columns": ["year", "ward"]}).encode()}
 CELLS, UNREAD = {"label_column": "class"}, "names of features not read: expected a list of text"
 SAID: dict[str, tuple[Make, dict[str, Any], str, int]] = {
     "an index of pandas": (
-        lambda folder: table(__index_level_0__=list("pqrs"))(folder).replace_schema_metadata(INDEX), NAMED,
-        "column __index_level_0__ dropped: an index of pandas", 1,
+        lambda folder: table(year=list("pqrs"), ward=list("pqrs"))(folder).replace_schema_metadata(INDEX), NAMED,
+        "column year dropped: an index of pandas", 1,
     ),
     "keys of folders": (keyed, NAMED, "not read, as they stand in names of folders only: year, month", 1),
     "a name twice": (

@@ -72,6 +72,9 @@ READ = {
     "parquet": parquet(whole()),
     "index of pandas": parquet(FRAME.set_index(np.arange(8) + 5)),
     "named index": parquet(NAMED),
+    "index without a name": text("t.csv", FRAME.to_csv()),
+    "index of R": text("t.csv", FRAME.to_csv().replace(",age", '"",age', 1)),
+    "row names of R": text("t.csv", FRAME.set_axis([*"abcdefgh"]).to_csv().replace(",age", "age", 1)),
     "decimals": parquet(decimals()),
     "leftovers": leftovers(
         "_temporary/0/1.parquet", ".ipynb_checkpoints/1.parquet", ".1.parquet", "_1.parquet", "1.parquet.part"
@@ -81,9 +84,8 @@ READ = {
     ),
 }
 REFUSED = {
-    "index without a name": (text("t.csv", FRAME.to_csv()), "column 0 has no name"),
-    "index of R": (text("t.csv", FRAME.to_csv().replace(",age", '"",age', 1)), "has no name"),
-    "row names of R": (text("t.csv", FRAME.to_csv().replace(",age", "age", 1)), "4 cells, expected 3"),
+    "a column without a name": (text("t.csv", FRAME.to_csv(index=False).replace("dose", "", 1)), "column 1 has no name"),
+    "rows of other lengths": (text("t.csv", FRAME.to_csv().replace(",age", "age", 1).replace("2,4.0", "4.0")), "expected"),
     "semicolons": (text("t.csv", FRAME.to_csv(index=False, sep=";")), "sep"),
     "bars": (text("t.csv", FRAME.to_csv(index=False, sep="|")), "sep"),
     "Latin-1": (text("t.csv", FRAME.to_csv(index=False).replace("dose", "größe").encode("latin-1")), "not UTF-8"),

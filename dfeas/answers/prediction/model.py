@@ -69,13 +69,15 @@ def read_points(
     only.
     """
     many = model.classes is not None
+    left_out, named = (), None
     if isinstance(X, ChosenTable):  # features are found by name
-        X, labels = X.X, X.y if labels is None else labels
+        X, labels, left_out, named = X.X, X.y if labels is None else labels, X.left_out, X.choice.id
     columns = model.columns_of(X)
+    columns = None if columns is None else tuple(name for name in columns if name not in left_out)
     column = model.labels_of(X, columns) if labels is None else None
 
     def open_with(labels: Any, known: tuple[str, ...]) -> Dataset:
-        spec = DataSpec(model.choose(X, columns, labels), labels, positive=positive, intercept=False, one_vs_rest=many)
+        spec = DataSpec(model.choose(X, columns, labels, named), labels, positive=positive, intercept=False, one_vs_rest=many)
         source = Source(spec, cones=not many, features=model.m, known=known)
         return open_data(source.within(parse_bytes(memory)))[1]
 
@@ -207,13 +209,16 @@ class FittedModel:
     def _has_features(self, columns: Sequence[str]) -> bool:
         return bool(self.features) and {*self.features} <= {*columns}
 
-    def choose(self, X: Any, columns: tuple[str, ...] | None, label: Any) -> Any:
-        """Of a table with all features of the run, in any order or with others beside them, those; else X as it is."""
+    def choose(self, X: Any, columns: tuple[str, ...] | None, label: Any, named: str | None) -> Any:
+        """Of a table with all features of the run, in any order or with others beside them, those, and the column that is
+        ``named`` for ids; else X as it is.
+        """
         given = tuple(name for name in columns or () if not isinstance(label, str) or name != label)
-        if given == self.features or not self._has_features(given):
+        if named is None and (given == self.features or not self._has_features(given)):
             return X
         where = absolute(X) if isinstance(X, str | Path) else X
-        return ChosenTable(where, None, None, self.features, (), Choice(self.features))
+        features = self.features or given
+        return ChosenTable(where, None, None, features, (), Choice(features, id=named))
 
     def make_trained(self, geometry: Geometry, dataset: Dataset) -> Trained:
         """Its directions, to score a dataset. Raises CorruptDataError when one has other entries than the run had features."""

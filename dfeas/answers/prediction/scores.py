@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import math
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,7 +86,7 @@ def _score_range(
 def require_name(out: Path, *data: Any) -> None:
     """Raise UsageError for a name that says no format, BadInputError where there is no folder."""
     if out.suffix not in WRITERS:
-        raise UsageError(f"{out}: scores are a .npy or .parquet file, or a .zarr folder; choose such a name")
+        raise UsageError(f"{out}: scores are a .npy, .csv or .parquet file, or a .zarr folder; choose such a name")
     require_folder(out)
     require_apart(out, *data)
 
@@ -103,8 +106,23 @@ def _npy(out: Path, n: int) -> Iterator[Write]:
 
 
 @contextmanager
+def _csv(out: Path, n: int) -> Iterator[Write]:
+    """Columns as in Parquet, numbers as Python writes them, so that they are read back as they are."""
+    with atomic_write(out) as file:
+
+        def write(values: NDArray[Any], answer: Any) -> None:
+            columns = {name: np.asarray(column, object).tolist() for name, column in answer.columns(class_values).items()}
+            text = StringIO()
+            head = [] if file.tell() else [columns]
+            csv.writer(text, lineterminator="\n").writerows([*head, *zip(*columns.values(), strict=True)])
+            file.write(text.getvalue().encode())
+
+        yield write
+
+
+@contextmanager
 def _parquet(out: Path, n: int) -> Iterator[Write]:
-    """Columns ``score`` and ``class``, which has the class as labels have it."""
+    """Columns ``score`` and ``class``, which has the class as labels have it, and ``id`` of points that have ids."""
     try:
         import pyarrow
         from pyarrow.parquet import ParquetWriter
@@ -115,6 +133,8 @@ def _parquet(out: Path, n: int) -> Iterator[Write]:
 
         def write(values: NDArray[Any], answer: Any) -> None:
             table = pyarrow.table(answer.columns(class_values))
+            if held:
+                table = table.cast(held[0].schema)  # ids of which all are missing have no type
             if not held:
                 few = [name for name in table.column_names if name == "class"]  # a dictionary of scores took 60 MiB
                 held.append(ParquetWriter(file, table.schema, use_dictionary=few or False))
@@ -129,7 +149,7 @@ def _parquet(out: Path, n: int) -> Iterator[Write]:
 
 @contextmanager
 def _zarr(out: Path, n: int) -> Iterator[Write]:
-    """Arrays ``score`` and ``class``, which has positions in its attribute ``classes``."""
+    """Arrays ``score`` and ``class``, which has positions in its attribute ``classes``, and ``id`` as text."""
     import zarr
 
     part, done = out.with_name(f".{out.name}.{os.getpid()}.part"), 0
@@ -139,6 +159,8 @@ def _zarr(out: Path, n: int) -> Iterator[Write]:
     def write(values: NDArray[Any], answer: Any) -> None:
         nonlocal done
         for name, column in answer.columns(None).items():
+            if name == "id":  # a number that is missing is none in zarr
+                column = np.array(["" if each is None else str(each) for each in column], np.dtypes.StringDType())
             if name not in arrays:  # whose chunks are the groups of points, each written once
                 arrays[name] = group.create_array(name, shape=(n or len(column),), chunks=(len(column),), dtype=column.dtype)
                 if name == "class":
@@ -155,7 +177,7 @@ def _zarr(out: Path, n: int) -> Iterator[Write]:
     sync(out.parent)
 
 
-WRITERS = {".npy": _npy, ".parquet": _parquet, ".zarr": _zarr}
+WRITERS = {".npy": _npy, ".csv": _csv, ".parquet": _parquet, ".zarr": _zarr}
 """How a file begins to be written, by the end of its name; n is 0 for cones."""
 
 
@@ -164,11 +186,11 @@ def write_scores(
 ) -> Prediction | Any:
     """What a rule says of all points, whose scores are in the file ``out`` and not in memory."""
     answer: Any = None
-    done = 0
+    done, named = 0, None if dataset.ids is None or out.suffix == ".npy" else dataset.ids.columns()
     with WRITERS[out.suffix](out, dataset.n if dataset.rows.scored_apart else 0) as write:
         for arrays in read_scores(dataset, rule, memory):
             found: Any = rule.prediction(arrays, dataset)
-            write(arrays[0], found)
+            write(arrays[0], found if named is None else replace(found, ids=named(len(arrays[0]))))
             answer, done = found.after(answer), done + len(arrays[0])
             if progress is not None:
                 progress(done, max(done, dataset.n if dataset.rows.scored_apart else done))

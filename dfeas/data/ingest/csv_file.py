@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 import pyarrow
 import pyarrow.compute
 
+from dfeas.data.ids import INDEX, Ids, Part, part_of
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.source import Batch, stack_columns
 from dfeas.data.ingest.text import (
@@ -58,6 +60,9 @@ class CsvLines:
         self.decimal = options.decimal
         self._quoted = re.compile(rb'(?<![^%b\r\n])"[^"\r\n]*"(?![^%b\r\n])' % ((self._delimiter.encode(),) * 2))
         number, cells, behind = self._first()
+        self.index = INDEX if cells[0] == "" and INDEX not in cells else None
+        """What the first column is called that R and pandas write for names of rows, if there is one."""
+        cells = [self.index or cells[0], *cells[1:]]
         plain = [self.plain(cell) for cell in cells]
         self.named = _is_header(plain, options, self.where) if options.header is None else options.header
         if self.named and "" in cells:
@@ -66,7 +71,20 @@ class CsvLines:
             )
         self.body = (behind, number + 1) if self.named else (0, 1)
         """Byte and number of the line where points begin."""
+        if self.named and self.index is None and INDEX not in cells and self._count_cells() == len(cells) + 1:
+            self.index, cells = INDEX, [INDEX, *cells]  # as R writes, whose first line does not call names of rows
+        self.index = self.index if self.named else None
         self.columns = cells if self.named else [str(i) for i in range(len(cells))]
+
+    def features(self, asked: Container[str | None]) -> list[str]:
+        """Columns without names of rows that nobody has asked for."""
+        return [name for place, name in enumerate(self.columns) if place or name != self.index or name in asked]
+
+    def _count_cells(self) -> int:
+        """Of the first line behind names."""
+        run = next(self.file.runs(*self.body), None)
+        _, line, _ = next(_lines(run), (0, b"", 0)) if run is not None else (0, b"", 0)
+        return len(self._cells(line, f"{self.where}: line {self.body[1]}")) if line else 0
 
     def _first(self) -> tuple[int, list[str], int]:
         for run in self.file.runs():
@@ -112,11 +130,11 @@ class CsvLines:
         wanted = None if of is None else [str(i) for i in (*of, *([] if label is None else [label]))]
         return parse_table(text, types, self._delimiter, '"', self.decimal, wanted=wanted)
 
-    def text(self, run: Lines) -> list[Any]:
-        """The cells of each column as text, null where they are missing."""
-        table = self.table(run.text, "string")
+    def text(self, run: Lines, of: Sequence[int] | None = None) -> list[Any]:
+        """The cells of all columns, or of some, as text, null where they are missing."""
+        table = self.table(run.text, "string", of)
         if table is None:
-            rows = [cells for _, cells in self.rows(run)]
+            rows = [cells if of is None else [cells[place] for place in of] for _, cells in self.rows(run)]
             columns = [pyarrow.array(column, pyarrow.string()) for column in zip(*rows, strict=True)]
         else:
             columns = [column.combine_chunks() for column in table.columns]
@@ -148,25 +166,36 @@ def _lines(run: Lines) -> Iterator[tuple[int, bytes, int]]:
 class CsvPoints(TextSource):
     """The points of a CSV or TSV file. The label column is a name in the header, or an index from 0 (or -1 from the end)."""
 
+    table = True
+
     def __init__(self, lines: CsvLines, options: IngestOptions) -> None:
         super().__init__(lines.file.path)
         self._lines, self._body = lines, lines.body
-        self._label = options.label_place(lines.columns, self.where)
-        label = None if self._label is None else lines.columns[self._label]
-        self.names: Sequence[str] = [name for i, name in enumerate(lines.columns) if i != self._label]
-        self._places = [i for i in range(len(lines.columns)) if i != self._label]  # of features among the columns
+        known = lines.features({options.label_column, *options.choice.names})
+        behind = len(lines.columns) - len(known)  # names of rows are the first column, which is not counted
+        self._label = options.label_place(known, self.where)
+        label = None if self._label is None else known[self._label]
+        self._label = None if self._label is None else self._label + behind
+        self._places = [i for i in range(behind, len(lines.columns)) if i != self._label]  # of features among the columns
+        self.names: Sequence[str] = [lines.columns[i] for i in self._places]
         if options.choice:
             if len({*lines.columns}) < len(lines.columns):
                 raise BadInputError(f"{self.where}: columns of the same name; rename them, or choose none by name")
-            self.names = options.choice.features(lines.columns, label, self.where)
-            places = {name: i for i, name in enumerate(lines.columns)}
-            self._places = [places[name] for name in self.names]
+            self.names = options.choice.features(known, label, self.where)
+            self._places = [lines.columns.index(name) for name in self.names]
+        name = options.choice.id or (lines.index if behind else None)
+        if name is not None:
+            self.ids = Ids(name, partial(self._read_ids, lines.columns.index(name)), written=True)
         self.m = len(self.names)
         self.features, unkept = keep_names(self.names, self.m) if lines.named else ((), "no header")
-        left_out = options.choice.note(lines.columns, self.names, label)
+        left_out = options.choice.note(known, self.names, label)
         self.notes = ("text read as float64", *left_out, *([unkept] if unkept else []))
         if not self.m:
             raise BadInputError(f"{self.where}: one column only; expected features and labels with a separator between them")
+
+    def _read_ids(self, place: int) -> Iterator[Part]:
+        for run in self._lines.file.runs(*self._body):
+            yield part_of(*self._lines.text(run, [place]))
 
     def parse(self, run: Lines) -> Batch:
         return self._parse_run(run.text) or self._parse_lines(run)
@@ -230,11 +259,11 @@ class CsvColumns:
 
     def __init__(self, path: Place, kind: str, options: IngestOptions, text: Sequence[str]) -> None:
         self._lines = CsvLines(path, kind, options)
-        self.where, self.columns = self._lines.where, self._lines.columns
+        self.where, self.columns = self._lines.where, self._lines.features({options.label_column, *options.choice.names})
         left = {name: list(KINDS) for name in self.columns if name not in text}
         self._kinds = dict.fromkeys(self.columns, pyarrow.string())
         for run in self._runs() if left else ():
-            cells = dict(zip(self.columns, self._lines.text(run), strict=True))
+            cells = dict(zip(self._lines.columns, self._lines.text(run), strict=True))
             for name, kinds in left.items():
                 while self._cast(name, cells[name], kinds[0]) is None:
                     kinds.pop(0)
@@ -242,7 +271,9 @@ class CsvColumns:
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
         for run in self._runs():
-            cells = dict(zip(self.columns, self._lines.text(run), strict=True))
+            cells = dict(
+                zip(columns, self._lines.text(run, [self._lines.columns.index(name) for name in columns]), strict=True)
+            )
             arrays = [self._cast(name, cells[name], self._kinds[name]) for name in columns]
             if any(array is None for array in arrays):
                 raise describe_change(self.where)
@@ -288,7 +319,7 @@ def _is_header(cells: list[str], options: IngestOptions, where: str) -> bool:
         label = None
     if label is None and label_column in cells:
         return True
-    features = [cell.strip() for i, cell in enumerate(cells) if i != label]
+    features = [cell.strip() for i, cell in enumerate(cells) if i != label and cell != INDEX]
     numbers = [_is_number(cell) for cell in features]
     if not any(numbers):
         return True

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas import leaves
+from dfeas.data.index import ids_in_memory
 from dfeas.data.ingest.array_files import ArraySource, open_rows, stored_blocks
 from dfeas.data.ingest.options import IngestOptions, format_of
 from dfeas.data.ingest.readers import encode_beside, labels_beside, open_points
@@ -28,7 +29,7 @@ from dfeas.data.ingest.source import MANY, Partition, PointSource, other_length
 from dfeas.data.ingest.sparse_files import CscRows
 from dfeas.data.labels import CODE, Categories, LabelEncoder
 from dfeas.data.partitions import WHERE, Compute, table_of
-from dfeas.data.storage.features import no_column
+from dfeas.data.storage.features import no_column, warn_of_others
 from dfeas.data.storage.files import sync
 from dfeas.data.storage.layout import SPARSE_BLOCK_BYTES, Header
 from dfeas.data.storage.numbers import array_of
@@ -39,7 +40,7 @@ from dfeas.data.writers.chunks import Ledger, chunks_of_piece, chunks_of_shard, 
 from dfeas.data.writers.dataset import ASIDE, DatasetWriter, Labelled, Pool, Progress, output_place, write_blocks
 from dfeas.data.writers.sparse import SparsePieces, SparseWriter
 from dfeas.errors import BadInputError, UsageError, spell
-from dfeas.linalg.points import Points
+from dfeas.linalg.points import Points, is_dense
 
 Note = Callable[[str], None]
 
@@ -106,6 +107,9 @@ def why_alone(src: Any, options: IngestOptions) -> str:
     return why and f"{where}: {why}, so this process read it in order; workers share .npy, zarr, HDF5 and Parquet"
 
 
+MOST_LOOKED_AT = 1 << 12
+"""Points, the first ones, that tell whether a column looks like an id or a date."""
+
 Done = tuple[int, int, Ledger, list[Any]]
 """Of a piece: its first block, points, what was written, and the label of each code, where labels came with the points."""
 
@@ -136,6 +140,7 @@ class CollectionSource(ArraySource):
         table = table_of(collection, _labels_of_collection(collection, options), compute, keep=True)
         super().__init__(table.X, "X", table.X, sparse=False, features=table.features)
         self.where, self.X, self.labels = WHERE, table.X, table.labels
+        self.ids = ids_in_memory(collection, options.ids, compute)
         self.run_rows = max(table.X.chunks[0])
 
     def part(self, first: int, stop: int) -> HeldRows:
@@ -202,6 +207,7 @@ class Ingest:
             first = next(blocks, None)
             if first is None:
                 raise BadInputError(f"{source.where}: no points")
+            self._warn(first[0])
             size = len(first[1])  # less than ``rows`` when it is the only block
             target = self._target(SparseWriter if source.sparse else DatasetWriter, path, source.n or size, size)
             write_blocks(target, self._grow(target, chain([first], blocks)), self._tell)
@@ -209,6 +215,11 @@ class Ingest:
         if self.progress is not None:
             self.progress(self._n, self._n)
         return self._finish(target)
+
+    def _warn(self, points: Points) -> None:
+        """Of columns that are no features, by the first points."""
+        if self.source.table and self.source.features and is_dense(points):
+            warn_of_others(points[:MOST_LOOKED_AT], self.source.features, self.source.where)
 
     def _grow(self, target: DatasetWriter, blocks: Iterable[Labelled]) -> Iterator[Callable[[], Labelled]]:
         for block in blocks:
@@ -227,6 +238,8 @@ class Ingest:
             raise BadInputError(f"{source.where}: no points")
         if self.label is not None and len(self.label) != n:
             raise other_length(source.where, len(self.label), f"{n}")
+        if source.table:
+            self._warn(next(iter(source.blocks(0, min(n, MOST_LOOKED_AT), MOST_LOOKED_AT)))[0])
         target = self._target(SparsePieces if source.sparse else DatasetWriter, path / f"part-{uuid.uuid4().hex}", n, self.rows)
         target.where = where
         tables: dict[int, NDArray[Any]] = {}  # by the first block of a piece: what its codes are among those of all
@@ -280,10 +293,10 @@ class Ingest:
     def _finish(self, target: DatasetWriter, tables: Mapping[int, NDArray[Any]] | None = None) -> Header:
         """Labels become what they are to be, now that all classes are known; codes of a piece by its table."""
         if self.label is not None:
-            return target.finish(self.classes)
+            return target.finish(self.classes, ids=self.source.ids)
         classes, table = self.encoder.finish(self._n)
         target.relabel(lambda block: table if tables is None else table[tables[block - block % self._step]])
-        return target.finish(classes)
+        return target.finish(classes, ids=self.source.ids)
 
 
 def _same(block: Labelled) -> Labelled:

@@ -55,11 +55,14 @@ class IngestOptions:
     zero_based: bool = field(default=False, metadata={"kinds": ("svmlight",)})
     sparse: bool | None = field(default=None, metadata={"kinds": ("svmlight", "arrays")})
     choice: Choice = ALL
+    ids: Any = None
     block_rows: int | None = None
     shard: str | int | None = None
 
     def __post_init__(self) -> None:
-        require_types(self, {each.name for each in fields(self)} - {"labels", "label_column", "positive", "dtype", "choice"})
+        require_types(
+            self, {each.name for each in fields(self)} - {"labels", "label_column", "positive", "dtype", "choice", "ids"}
+        )
         if self.format not in (None, *FORMATS):
             raise UsageError(f"{spell('format')} {none_of(self.format, FORMATS)}")
         if self.dtype is not None and getattr(self.dtype, "__name__", str(self.dtype)) not in DTYPES:

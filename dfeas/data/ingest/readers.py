@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -133,10 +134,12 @@ def columns_of_file(where: str | Path, label: str | None = None, choice: Choice 
         raise _lack_of_pyarrow("tables are") from None
     with _asked_of_ingest(path):
         if kind == "parquet":
-            return tuple(ParquetColumns(path, [*choice.names, *([] if label is None else [label])]).columns)
+            table = ParquetColumns(path, [*choice.names, *([] if label is None else [label])])
+            counted = table.ids is not None and table.ids.name == choice.id  # an index that is a range, and no column
+            return (*table.columns, *([choice.id] if counted and choice.id is not None else ()))
         options = IngestOptions(labels="" if label is None else None, label_column=label, choice=choice)
         lines = CsvLines(path, kind, options)
-        return tuple(lines.columns) if lines.named else ()
+        return tuple(lines.features({label, *choice.names})) if lines.named else ()
 
 
 def own_labels(where: str | Path) -> str | None:
@@ -203,7 +206,7 @@ def open_file(source: Source) -> Dataset:
             if spec.beside is not None:
                 classes, table = encoder.finish(len(codes))
                 label = table[codes]
-    return of_points(str(path), held, classes, label, points.features)
+    return replace(of_points(str(path), held, classes, label, points.features), ids=points.ids, files=points.files)
 
 
 def _read(

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas.data.ids import Ids
 from dfeas.data.labels import Categories, LabelEncoder
 from dfeas.data.storage.layout import default_block_rows
 from dfeas.data.storage.patience import wait_until
@@ -53,8 +54,11 @@ class PointSource(PointReader):
     sparse = False  # whether the points are CSR matrices
     features: tuple[str, ...] = ()  # names of the m features that are kept; empty where there are none
     run_rows = 1  # points that are read together at least
+    table = False  # whether features are columns that may be left out
     whole = False  # whether the points of a piece come all at once, so that nobody makes large ones unasked
     notes: tuple[str, ...] = ()  # what is cast or dropped, for the user
+    ids: Ids | None = None  # names of the points, which are read apart from them
+    files: tuple[tuple[str, int], ...] = ()  # of a folder: each by its name there, and how many points it has
 
     def part(self, first: int, stop: int) -> PointReader:
         """What it takes to read points first .. stop-1: small enough to travel with every piece of work."""

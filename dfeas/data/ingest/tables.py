@@ -4,8 +4,9 @@ files of Stata, SPSS and SAS.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -15,14 +16,16 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from dfeas.data.arrays import joint_dtype, stored_dtype
-from dfeas.data.frames import is_lazy
+from dfeas.data.frames import index_columns, is_lazy
+from dfeas.data.ids import ROWS, Ids, Part, call_index, part_of
+from dfeas.data.index import ids_in_memory, ids_of_ranges
 from dfeas.data.ingest.options import IngestOptions, names_below, parquet_files
 from dfeas.data.ingest.source import Batch, PointSource, cut, in_order, stack_columns
 from dfeas.data.ingest.text import values_of
 from dfeas.data.labels import Categories
 from dfeas.data.partitions import compute_here, partitions_of
 from dfeas.data.storage.features import LEAVE_OUT, NAMED, keep_names
-from dfeas.data.storage.files import damage_becomes, parse_json
+from dfeas.data.storage.files import damage_becomes
 from dfeas.data.storage.numbers import exact
 from dfeas.data.storage.places import Place, require_width, seekable
 from dfeas.errors import BadInputError, UsageError, install, spell
@@ -93,12 +96,14 @@ BATCH_BYTES = 4 << 20
 class TypedPoints(PointSource):
     """The points of record batches that have the same columns; n is known. An index column of pandas is left out."""
 
+    table = True
+
     def __init__(self, schemas: Sequence[Any], n: int | None, options: IngestOptions, where: str) -> None:
         self.n, self.where = n, where
         columns = list(schemas[0].names)
         if not columns:
             raise BadInputError(f"{where}: no columns")
-        indices = index_columns(schemas[0]) - {options.label_column, *options.choice.names}
+        indices = {*index_columns(schemas[0])} - {options.label_column, *options.choice.names}
         known = [name for name in columns if name not in indices]
         place = options.label_place(known, where)
         self._label = None if place is None else known[place]
@@ -116,7 +121,8 @@ class TypedPoints(PointSource):
         self.features, unkept = keep_names(self.names, self.m)
         notes = [f"{', '.join(cast)} cast to {self.dtype.name}"] if cast else []
         notes += options.choice.note(known, self.names, self._label)
-        self.notes = (*notes, *_notes_of(indices), *([unkept] if unkept else []))
+        self._id = options.choice.id or (min(indices) if len(indices) == 1 else None)
+        self.notes = (*notes, *_notes_of(indices - {self._id}), *([unkept] if unkept else []))
 
     def blocks(self, first: int, stop: int | None, rows: int) -> Iterator[tuple[Points, list[Categories]]]:
         return cut(in_order(lambda part: self._batch(*part), self._parts(first, stop)), rows)
@@ -143,6 +149,7 @@ class ParquetFiles:
     schemas: Sequence[Any]
     groups: Sequence[Sequence[int]]  # rows of the row groups of each
     notes: tuple[str, ...]
+    files: tuple[tuple[str, int], ...]  # names below the folder, and rows
 
     @classmethod
     def of(cls, path: Place) -> ParquetFiles:
@@ -159,11 +166,17 @@ class ParquetFiles:
         folders = [name.partition("=") for each in paths for name in names_below(path, each)[:-1]]
         keys = dict.fromkeys(key for key, sign, _ in folders if key and sign)  # as in year=2020
         notes = (f"not read, as they stand in names of folders only: {', '.join(keys)}",) if keys else ()
-        return cls(paths, schemas, groups, notes)
+        files = [("/".join(names_below(path, each)), sum(rows)) for each, rows in zip(paths, groups, strict=True)]
+        return cls(paths, schemas, groups, notes, tuple(files))
 
     @property
     def n(self) -> int:
         return sum(map(sum, self.groups))
+
+    @property
+    def ids(self) -> Ids | None:
+        """Of an index that is a range, and no column."""
+        return ids_of_ranges(self.schemas, [*map(sum, self.groups)])
 
     def batches(self, columns: Sequence[str], rows: int, first: int = 0, stop: int | None = None) -> Iterator[tuple[int, Any]]:
         """Record batches of so many rows first .. stop-1, or of all, each with the number of its first row."""
@@ -198,10 +211,18 @@ class ParquetPoints(TypedPoints):
 
     def __init__(self, path: Place, options: IngestOptions) -> None:
         self._files = ParquetFiles.of(path)
+        counted = self._files.ids
+        if counted is not None and options.choice.id == counted.name:
+            options = replace(options, choice=replace(options.choice, id=None))
         super().__init__(self._files.schemas, self._files.n, options, str(path))
         largest = max((max(groups, default=1) for groups in self._files.groups), default=1)
+        self.files = self._files.files
         self.run_rows = 2 * largest  # a group is read as a whole
         self.notes = (*self.notes, *self._files.notes)
+        self.ids = counted if self._id is None else Ids(call_index(self._id), partial(self._read_ids, self._id))
+
+    def _read_ids(self, name: str) -> Iterator[Part]:
+        return (part_of(batch.column(0)) for _, batch in self._files.batches([name], ROWS))
 
     def _parts(self, first: int, stop: int | None) -> Iterator[tuple[int, Any]]:
         columns = [*self.names, *(() if self._label is None else (self._label,))]
@@ -213,8 +234,9 @@ class ParquetColumns:
 
     def __init__(self, path: Place, named: Sequence[str] = (), text: Sequence[str] = ()) -> None:
         self._files = ParquetFiles.of(path)
-        indices = index_columns(self._files.schemas[0]) - set(named)
+        indices = {*index_columns(self._files.schemas[0])} - set(named)
         self.where, self.columns = str(path), [name for name in self._files.schemas[0].names if name not in indices]
+        self.ids, self.files = self._files.ids, self._files.files
         self.notes: Sequence[str] = (*_notes_of(indices), *self._files.notes)
         self._text = set(text)
 
@@ -240,6 +262,7 @@ class FramePoints(TypedPoints):
             raise BadInputError(f"the data frame: {str(error)[:200]}") from None
         n = None if self._lazy else self._frame.num_rows
         super().__init__([schema], n, options, "the data frame")
+        self.ids = ids_in_memory(frame, options.ids)
 
     def total(self, done: int) -> int:
         return int(done * self._frame.npartitions / max(1, self._done)) if self._lazy else super().total(done)
@@ -262,16 +285,7 @@ def _open(path: Place) -> Any:
         return pyarrow.parquet.ParquetFile(seekable(path), pre_buffer=False, buffer_size=1 << 20)
 
 
-def index_columns(schema: Any) -> set[str]:
-    """Columns that pandas wrote for the index of a frame."""
-    try:
-        about = parse_json((schema.metadata or {}).get(b"pandas", b"{}"), {"index_columns?": [object]})
-        return {name for name in about.get("index_columns", []) if isinstance(name, str)} & set(schema.names)
-    except ValueError:
-        return set()
-
-
-def _notes_of(indices: set[str]) -> list[str]:
+def _notes_of(indices: Iterable[str]) -> list[str]:
     return [f"column {name} dropped: an index of pandas" for name in sorted(indices)]
 
 

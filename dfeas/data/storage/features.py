@@ -21,6 +21,7 @@ LEAVE_OUT = either("dfeas.table(X, y, without=[..])", "--without NAME")
 LEAST_IDS = 20
 """Rows from which on values that are others in each are taken for an id."""
 LIKE_AN_ID = "has another whole number in each row"
+LIKE_A_DATE = "has days as numbers, such as 20200131"
 
 
 def keep_names(names: Sequence[str], m: int) -> tuple[tuple[str, ...], str]:
@@ -83,23 +84,41 @@ def _list_names(names: Sequence[str]) -> str:
 
 
 def are_ids(values: NDArray[Any]) -> bool:
-    """Whether whole numbers run through a range, or are long, and none comes twice."""
-    if len(values) < LEAST_IDS or len(np.unique(values)) < len(values):
+    """Whether whole numbers look like ids, and none comes twice."""
+    return len(np.unique(values)) == len(values) >= LEAST_IDS and run_like_ids(values.min(), values.max(), len(values))
+
+
+def run_like_ids(least: float, most: float, count: int) -> bool:
+    """Whether so many whole numbers, none of which comes twice, run through a range, or are long."""
+    return count >= LEAST_IDS and bool(most - least == count - 1 or least >= 10**8 or most <= -(10**8))
+
+
+def are_dates(values: NDArray[Any]) -> bool:
+    """Whether whole numbers are all days of three centuries, as 20200131, and not all the same."""
+    if len(values) < LEAST_IDS or values.min() < 1800_01_01 or values.max() > 2100_12_31:
         return False
-    return bool(np.ptp(values) == len(values) - 1 or np.abs(values).min() >= 10**8)
+    days, months = values % 100, values // 100 % 100
+    return bool(((days >= 1) & (days <= 31) & (months >= 1) & (months <= 12)).all() and values.min() < values.max())
 
 
-def warn_of_ids(points: NDArray[Any], names: Sequence[str], where: str) -> None:
-    """Name columns of points (n, m) that look like ids, which are no features."""
+def warn_of_others(points: NDArray[Any], names: Sequence[str], where: str) -> None:
+    """Name columns of points (n, m) that look like ids or dates, which are no features."""
     head = np.sort(points[:256], axis=0)  # rows that are looked at first
-    whole = (head == np.floor(head)).all(axis=0) & (head[1:] > head[:-1]).all(axis=0)
-    found = [names[place] for place in np.flatnonzero(whole).tolist() if are_ids(points[:, place])]
-    if found:
-        them = f"column {shorten(found[0])} {LIKE_AN_ID}: if it is an id"
-        if len(found) > 1:
-            them = f"columns {', '.join(map(shorten, found[:NAMED]))} have another whole number in each row: if they are ids"
-        out = "it" if len(found) == 1 else "them"
-        warnings.warn(DataWarning(f"{where}: {them}, leave {out} out with {LEAVE_OUT}"), stacklevel=3)
+    whole, distinct = (head == np.floor(head)).all(axis=0), (head[1:] > head[:-1]).all(axis=0)
+    ids = [names[place] for place in np.flatnonzero(whole & distinct).tolist() if are_ids(points[:, place])]
+    dated = [place for place in np.flatnonzero(whole).tolist() if are_dates(head[:, place])]
+    say_that_others(ids, [names[place] for place in dated if are_dates(points[:, place])], where)
+
+
+def say_that_others(ids: Sequence[str], days: Sequence[str], where: str) -> None:
+    """Warn of columns that look like ids, and of those that look like dates."""
+    for found, one, more in ((ids, LIKE_AN_ID, "an id"), (days, LIKE_A_DATE, "a date")):
+        if found:
+            named = ", ".join(map(shorten, found[:NAMED])) + (f" and {len(found) - NAMED} more" if len(found) > NAMED else "")
+            text = f"column {named} {one}: if it is {more}, leave it out"
+            if len(found) > 1:
+                text = f"columns {named} {one.replace('has', 'have', 1)}: if they are {more.split()[1]}s, leave them out"
+            warnings.warn(DataWarning(f"{where}: {text} with {LEAVE_OUT}"), stacklevel=3)
 
 
 def names_of(given: Any, what: str) -> tuple[str, ...]:

@@ -1,9 +1,9 @@
 """Files: the format of each kind, put in their place whole or not at all, JSON that somebody wrote, links out of a folder.
 
 A number grows when an older dfeas would misread the file; a key more does not need that. Datasets and certificates are written
-in format 2 only where they have names of features, in format 1 without; datasets of sparse cones in format 3. A file without a
-number is of format 0: of before there were numbers, which dfeas reads, too. Scores, dual variables and pages are for others to
-read, and have none.
+in format 2 only where they have names of features, in format 1 without; datasets of sparse cones in format 3, those with ids in
+format 4. A file without a number is of format 0: of before there were numbers, which dfeas reads, too. Scores, dual variables
+and pages are for others to read, and have none.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 KEY = "format"
 """Of a number in a file, whatever its kind."""
-DATASET = 3
+DATASET = 4
 CERTIFICATE = 2
 RESULT = 1
 RACE = 1
@@ -47,6 +47,8 @@ NAMED, PLAIN = 2, 1
 """Formats of datasets and certificates with names of features, which an older dfeas would not compare, and without."""
 SPARSE_CONES = 3
 """Format of datasets of cones whose rows are sparse: before there were any, such a header was taken for that of points."""
+WITH_IDS = 4
+"""Format of datasets whose points have ids, of which an older dfeas does not know."""
 
 
 def require_readable(where: object, number: Any, newest: int) -> None:

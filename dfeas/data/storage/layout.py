@@ -6,12 +6,13 @@ rows (``q``), the lower triangle of a semidefinite matrix of that order (``s``).
 
 OUT/zarr.json          written last: attributes, which are the header below and a seal, and what the zarr.json of all
                                arrays say; of format 2 where it has names of features, 3 of cones whose rows are sparse,
-                               otherwise 1
+                               4 where it has ids, otherwise 1
 OUT/X                  (n, m)  one chunk a block, uncompressed, crc32c, many in a shard or none; sparse: a group, see
                                ``writers.sparse``
 OUT/label              (n,)    int8, -1 or +1; of more than two classes int16, their positions in ``classes``; of cones int32,
                                their codes
 OUT/norm               (n,)    float64, Euclidean norms of the stored points; of the rows of a cone its norm
+OUT/id                 (n,)    text, see ``data.ids``; only where points have names
 OUT/checksum           (blocks, 3) uint32: crc32c of the entries of each block of X, label and norm; of sparse rows of indptr as
                                int64 from 0 on, indices and data, be they points or rows of cones
 """
@@ -128,6 +129,8 @@ def describe_header(header: Mapping[str, Any]) -> Iterator[Row]:
     yield Row(what, f"{header['n']} of {header['m']} features, {dtype}{work}, {format_bytes(stored_bytes(header))}")
     if header.get("features"):
         yield Row("names", _few(list(map(shorten, header["features"][: MOST_CLASSES + 1]))))
+    if header.get("ids"):
+        yield Row("ids", f"{shorten(header['ids']['name'])} ({header['ids']['type']})")
     yield Row("blocks", f"{-(-header['n'] // header['block_rows'])} of {header['block_rows']} {what}")
     if cones:
         yield Row("cones", f"{ConeTable.from_json(cones)}; rank {cones['rank']}")
@@ -244,6 +247,7 @@ _SHAPE = {
     "counts?": [COUNT],
     "cones?": {"counts": [list]},
     "features?": list,
+    "ids?": {"name": str, "type": str},
 }
 
 
@@ -269,6 +273,7 @@ class Header(Displayed):
     counts: tuple[int, ...] = ()  # points of each class, where there are more than two
     cones: ConeTable | None = None  # whose rows the points are
     features: tuple[str, ...] = ()  # names of the m features, each once; empty where the source had none
+    ids: dict[str, str] | None = None  # what the names of the points are called, and whether they are integers or text
 
     def _parts(self) -> Iterator[Part]:
         return describe_header(self.to_json())

@@ -25,12 +25,12 @@ class OutputKind(Struct, frozen=True):
     open: str = ""  # what a folder has besides that can be gone on with
 
 
-OF_DATASET = {MARKER, LOCK, "X", "label", "norm", "checksum", "offset", "code"}
+OF_DATASET = {MARKER, LOCK, "X", "label", "norm", "checksum", "offset", "code", "id"}
 """Names in the folder of a dataset."""
-OF_SCORES = {"zarr.json", "score", "class"}
+OF_SCORES = {"zarr.json", "id", "score", "class"}
 """Names in a folder of scores."""
-BEGINS = {".npy": b"\x93NUMPY", ".parquet": b"PAR1"}
-"""Of files with scores, by the end of their names."""
+BEGINS = {".npy": (b"\x93NUMPY",), ".parquet": (b"PAR1",), ".csv": (b"score,class\n", b"id,score,class\n")}
+"""How files with scores begin, by the end of their names."""
 
 
 def _is_dataset(path: Path) -> bool:
@@ -46,8 +46,10 @@ def _has_scores(path: Path) -> bool:
         return False
     if path.suffix == ".zarr" and (path / "zarr.json").is_file():
         return all(each.name in OF_SCORES for each in path.iterdir())
-    if path.suffix not in BEGINS or not path.is_file() or not begins_with(path, BEGINS[path.suffix]):
+    if not path.is_file() or not any(begins_with(path, text) for text in BEGINS.get(path.suffix, ())):
         return False
+    if path.suffix == ".csv":
+        return True
     try:
         if path.suffix == ".npy":
             return len(np.load(path, mmap_mode="r", allow_pickle=False).shape) == 1

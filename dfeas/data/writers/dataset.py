@@ -10,7 +10,7 @@ from copy import copy
 from functools import partial
 from pathlib import Path
 from threading import Event
-from typing import Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 import numpy as np
 from msgspec.structs import replace
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dfeas.data.dataset import refuse_unusable
 from dfeas.data.labels import stored_type
 from dfeas.data.storage.chunks import ChunkReader, open_folder
-from dfeas.data.storage.files import FULL, NAMED, PLAIN, SPARSE_CONES, atomic_write
+from dfeas.data.storage.files import FULL, NAMED, PLAIN, SPARSE_CONES, WITH_IDS, atomic_write
 from dfeas.data.storage.layout import ConeTable, Header, fingerprint
 from dfeas.data.storage.locks import FRESH_SECONDS, claim, discard, output_lock, release, require_held
 from dfeas.data.storage.patience import wait_until
@@ -31,6 +31,10 @@ from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.linalg.points import Floats, Points, norms
 from dfeas.passes.block import Block
 from dfeas.passes.survey import Summary, Survey, checksum
+
+if TYPE_CHECKING:
+    from dfeas.data.ids import Ids
+
 
 Progress = Callable[[int, int], None]  # (points done, points in all, as far as is known; the same at the end only)
 Labelled = tuple[Points, NDArray[Any]]
@@ -214,8 +218,8 @@ class DatasetWriter:
         """crc32c (blocks, 3) of points, labels and norms of each block."""
         return self.written.checksums(self.blocks)
 
-    def finish(self, classes: tuple[str, ...], generator: dict[str, Any] | None = None) -> Header:
-        """Write checksums, and last what says that it is whole. Raises CorruptDataError when a block was never written."""
+    def finish(self, classes: tuple[str, ...], generator: dict[str, Any] | None = None, ids: Ids | None = None) -> Header:
+        """Write ids, checksums, and last what says that it is whole. Raises CorruptDataError when a block was never written."""
         missing, coded = self.written.count_missing(self.blocks), len(classes) > 2
         if missing:
             raise CorruptDataError(f"{self.path}: {missing} blocks were never written")
@@ -227,9 +231,16 @@ class DatasetWriter:
         if classes:
             self._require_classes(classes, facts["positive"])
         checksums = self.checksums()
+        named, number = dict[str, Any](), NAMED if self._features else PLAIN
+        if ids is not None:
+            from dfeas.data.ids import write_ids  # few datasets have some
+
+            go_on = partial(require_held, self.path, FRESH_SECONDS)
+            self._nodes["id"], named["ids"] = write_ids(self.path, ids, self.n, go_on)
+            number = WITH_IDS
         self._nodes["checksum"] = put_list(self.path / "checksum", checksums)
         header = Header(
-            format=SPARSE_CONES if self._cones is not None and entries else NAMED if self._features else PLAIN,
+            format=SPARSE_CONES if self._cones is not None and entries else number,
             n=self.n,
             m=self.m,
             dtype=self.dtype.name,
@@ -241,6 +252,7 @@ class DatasetWriter:
             counts=self._counts(len(classes)) if coded else (),
             features=self._features,
             cones=self._cones,
+            **named,
             **entries,
         )
         require_held(self.path)
