@@ -16,8 +16,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import crc32c
 import numpy as np
+from fastcrc.crc32 import iscsi as crc32c
 
 from dfeas.data.storage.files import put, read_whole
 from dfeas.data.storage.numbers import is_missing
@@ -173,7 +173,7 @@ def _encode(texts: Sequence[str], rows: int) -> bytes:
     """A chunk, with empty text behind a short one."""
     cells = [text.encode() for text in texts] + [b""] * (rows - len(texts))
     body = b"".join([_uint(rows), *(part for cell in cells for part in (_uint(len(cell)), cell))])
-    return body + _uint(crc32c.crc32c(body))
+    return body + _uint(crc32c(body))
 
 
 def _uint(value: int) -> bytes:
@@ -187,7 +187,7 @@ def _decode(file: Place, rows: int) -> list[str]:
     except FileNotFoundError:
         raise CorruptDataError(f"{file}: the chunk of ids is missing; restore it or ingest again") from None
     body, at, texts = content[:-CRC], 4, list[str]()
-    if len(content) < CRC or crc32c.crc32c(body) != int.from_bytes(content[-CRC:], "little"):
+    if len(content) < CRC or crc32c(body) != int.from_bytes(content[-CRC:], "little"):
         raise CorruptDataError(f"{file}: the chunk of ids is damaged; restore it or ingest again")
     for _ in range(rows):
         size = int.from_bytes(body[at : at + 4], "little")

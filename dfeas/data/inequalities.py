@@ -235,13 +235,7 @@ def _digits(value: float) -> str:
 
 def _names_in(table: Any) -> Names:
     """What its rows are called: by an index, by a column of ids, or by number."""
-
-    def call(places: Sequence[int]) -> Mapping[int, Any]:
-        from dfeas.data.table import row_names  # with readers of all formats
-
-        return row_names(DataSpec(table, ALL_POSITIVE), places)
-
-    return call
+    return lambda places: open_source(Source(DataSpec(table, ALL_POSITIVE))).name_points(places)
 
 
 def places_of_system(A: Any, b: Any, equal: Any, bounds: Any) -> dict[str, Any] | None:
