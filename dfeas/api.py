@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -18,6 +17,7 @@ from dfeas.data.storage.stored_array import MARKER
 from dfeas.engine.protocol import open_client
 from dfeas.errors import UsageError
 from dfeas.problem import Goal, Kernel, KernelName, Loss, Method, Objective, Problem, SoftMethod, Transforms
+from dfeas.records import replace
 from dfeas.run.resources import choose_client
 from dfeas.run.solve import decide, go_on, minimise, run_terms
 from dfeas.run.spec import HARD_MARGIN, SEPARATED, WIDEST

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from dfeas.data.source import SCALES, DataSpec, Transform
 from dfeas.data.storage.numbers import array_of
 from dfeas.errors import BadInputError, UsageError, either, none_of, spell
+from dfeas.records import replace
 from dfeas.settings import require_type, require_types
 
 LEAST_EPS = 1e-12
@@ -115,7 +116,7 @@ class Problem(Struct, frozen=True):
             raise UsageError(f"points have length 1 in a kernel's space: leave out {lengths}; {std} scales features")
         spec = DataSpec(X, labels, (), mask, positive, intercept, point, transform=seen, one_vs_rest=one_vs_rest)
         if intercept is None and (kernel is not None or spec.all_positive):
-            spec = structs.replace(spec, intercept=False)
+            spec = replace(spec, intercept=False)
         return cls(spec, kernel)
 
     @property

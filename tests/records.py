@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, TypeVar
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 T = TypeVar("T")
 
@@ -25,9 +25,3 @@ def names_of(value: Any) -> tuple[str, ...]:
     """The fields of a record, or of a class of records."""
     kind = value if isinstance(value, type) else type(value)
     return kind.__struct_fields__ if issubclass(kind, Struct) else tuple(each.name for each in dataclasses.fields(kind))
-
-
-def replace(record: T, **changes: Any) -> T:
-    """The same record with other fields."""
-    value: Any = record
-    return structs.replace(value, **changes) if isinstance(record, Struct) else dataclasses.replace(value, **changes)

@@ -21,8 +21,8 @@ from dfeas.cli.outputs import run_status
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.display import BRIEF, LEAST_NAME, Displayed, Grid, Row, lines
+from dfeas.records import replace
 from tests import typed
-from tests.records import replace
 
 HOSTILE = "<b>&\x1b[31m"
 SEEN = "<b>&\\x1b[31m"

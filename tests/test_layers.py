@@ -10,6 +10,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[1] / "dfeas"
 
 ROOMS = """
+records:
 errors:
 machine:
 display: errors
@@ -36,8 +37,10 @@ estimators: analysis answers api data engine errors geometry leaves linalg metho
 cli: analysis answers api data display engine errors geometry leaves linalg machine methods problem reports run settings verify
 __main__: cli engine machine
 """
-"""A room, and the rooms that it may import."""
-ALLOWED = {room: set(below.split()) for room, _, below in (line.partition(":") for line in ROOMS.split("\n") if line)}
+"""A room, and the rooms that it may import; all may import records."""
+ALLOWED = {
+    room: {*below.split(), "records"} - {room} for room, _, below in (line.partition(":") for line in ROOMS.split("\n") if line)
+}
 LEAVES = ("cones", "kernels")
 MATPLOTLIB_ONLY_IN = {"figures.py"}
 DASK_ONLY_IN = {
@@ -137,12 +140,20 @@ def _closure(folder: str) -> set[str]:
 
 def test_storage_knows_errors_settings_and_the_machine_only() -> None:
     others = {name for name in _closure("data/storage") if not name.startswith("dfeas.data.storage")}
-    assert others == {"dfeas", "dfeas.data", "dfeas.display", "dfeas.errors", "dfeas.machine", "dfeas.settings"}
+    assert others == {
+        "dfeas",
+        "dfeas.data",
+        "dfeas.display",
+        "dfeas.errors",
+        "dfeas.machine",
+        "dfeas.records",
+        "dfeas.settings",
+    }
 
 
 def test_the_checker_knows_storage_errors_settings_and_the_machine_only() -> None:
     """By closure, and when it is loaded: of what the search computes with it has integers and bounds of rounding, ``exact``."""
-    mine = ("dfeas.verify", "dfeas.exact", "dfeas.data.storage")
+    mine = ("dfeas.verify", "dfeas.exact", "dfeas.data.storage", "dfeas.records")
     others = {name for name in _closure("verify") if not name.startswith(mine)}
     assert others == {"dfeas", "dfeas.data", "dfeas.display", "dfeas.errors", "dfeas.leaves", "dfeas.machine", "dfeas.settings"}
     for leaf in LEAVES:  # nor of a leaf, whose checker is loaded by its name

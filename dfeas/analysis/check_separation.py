@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
 
 import narwhals.stable.v2 as nw
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
-from msgspec import structs
 from narwhals.stable.v2 import dependencies
 
 from dfeas.analysis.regression.blame import Advice
@@ -40,6 +38,7 @@ from dfeas.data.source import ChosenTable
 from dfeas.data.storage.numbers import array_of, exact
 from dfeas.errors import BadInputError, UsageError, format_bytes
 from dfeas.linalg.csr import with_data
+from dfeas.records import replace
 from dfeas.run.resources import Limits, Resources
 
 __all__ = ["Advice", "Separated", "Separations", "check_separation"]
@@ -211,7 +210,7 @@ def check_separation(
 
     def find(name: Any) -> Separated:
         others = [each for each in y if each != name] if several else []
-        alone, needed = structs.replace(asked, y=name, without=others), [each for each in columns if each not in others]
+        alone, needed = replace(asked, y=name, without=others), [each for each in columns if each not in others]
         found = check_likelihood(_of_complete(X, alone, needed if several else None, _of_frame), alone)
         return replace(found, library=library_of(X))
 
@@ -236,7 +235,7 @@ def read_formula(formula: str, frame: Any, asked: Asked) -> tuple[Regression, As
     if not (is_lazy(frame) or is_frame(frame)):
         raise UsageError(f"formula {formula!r}: expected a data frame beside it, got {type(frame).__name__}")
     names = [name for name in columns_in(frame) if name not in asked.beside]
-    parsed, asked = Formula(formula, names, asked.trust_formula), structs.replace(asked, formula=without_bar(formula))
+    parsed, asked = Formula(formula, names, asked.trust_formula), replace(asked, formula=without_bar(formula))
     if is_lazy(frame):
         needed = {*parsed.list_needed(names), *asked.beside}
         frame = frame[[name for name in frame.columns if name in needed]]
@@ -245,7 +244,7 @@ def read_formula(formula: str, frame: Any, asked: Asked) -> tuple[Regression, As
         table = as_text(fill_sparse(open_frame(whole, FRAME)), asked.text)
         kept = _in_likelihood(table, whole, asked.weights)
         beside = {name: _beside(table, whole, getattr(asked, name), name) for name in ("strata", "times")}
-        asked = structs.replace(asked, **beside)
+        asked = replace(asked, **beside)
         return parsed.of(table, asked, _index(whole), kept)
 
     whole = _whole(frame, asked)
@@ -271,10 +270,10 @@ def _of_complete(X: Any, asked: Asked, columns: Sequence[str] | None, read: Call
         require_aligned(X, each, name)
     gap = np.any([find_gaps(X, columns), *map(find_gaps, beside.values())], axis=0)
     kept = np.flatnonzero(~gap)
-    regression = read(_take(X, kept), structs.replace(asked, **{name: _take(each, kept) for name, each in beside.items()}))
+    regression = read(_take(X, kept), replace(asked, **{name: _take(each, kept) for name, each in beside.items()}))
     rows = regression.rows if _index(X) else inside(kept, np.asarray(regression.rows)).tolist()
     notes = (*note_dropped(int(gap.sum()), len(gap)), *regression.outcome.notes)
-    return structs.replace(regression, rows=rows, outcome=structs.replace(regression.outcome, notes=notes))
+    return replace(regression, rows=rows, outcome=replace(regression.outcome, notes=notes))
 
 
 def _take(values: Any, kept: Places) -> Any:
@@ -322,15 +321,13 @@ def _of_frame(X: Any, asked: Asked) -> Regression:
     else:
         y = compute_in_order(y)
         require_aligned(whole, y, "y")
-    values, asked = flat(y, name), structs.replace(asked, order=find_order(y, asked), strata=strata, times=times)
+    values, asked = flat(y, name), replace(asked, order=find_order(y, asked), strata=strata, times=times)
     _require_rows(len(frame), len(values))
     survey, columns, n = ColumnSurvey(FRAME, rows, text=asked.text), columns_of(frame), len(frame)
     survey.add(columns, n, kept)
     design = survey.design(asked.intercept)
     given = {str(name): name for name in getattr(whole, "columns", []) if not isinstance(name, str)}
-    design = structs.replace(
-        design, columns=tuple(structs.replace(each, name=given.get(each.name, each.name)) for each in design.columns)
-    )
+    design = replace(design, columns=tuple(replace(each, name=given.get(each.name, each.name)) for each in design.columns))
     columns = {name: inside(series, kept) for name, series in columns.items()}
     X = points_of(columns, n if kept is None else len(kept), design, FRAME)
     return _regression(design, X, values, name, asked, rows or range(n), kept)
@@ -350,7 +347,7 @@ def _of_array(X: Any, asked: Asked) -> Regression:
         place = np.argwhere(~np.isfinite(matrix if isinstance(matrix, np.ndarray) else matrix.toarray()))[0]
         raise BadInputError(f"X: row {place[0]}, column {place[1]} is not a finite number; fill it in, or drop the row")
     values, weights = flat(asked.y), asked.weights
-    asked = structs.replace(asked, order=find_order(asked.y, asked))
+    asked = replace(asked, order=find_order(asked.y, asked))
     _require_rows(matrix.shape[0], len(values))
     if asked.beside:
         raise UsageError(f"{asked.beside[0]!r}: an array has no columns of that name; give an array of values")

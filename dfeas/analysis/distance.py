@@ -32,12 +32,10 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
-from msgspec import structs
 
 from dfeas.answers.result import Result
 from dfeas.answers.soft_margin import SoftMarginResult
@@ -51,6 +49,7 @@ from dfeas.passes.block import Columns
 from dfeas.passes.protocol import together
 from dfeas.passes.select import Sample, Select, sample
 from dfeas.problem import Goal, Problem
+from dfeas.records import replace
 from dfeas.run.execute import execute
 from dfeas.run.resources import Limits, Output, Resources, RunOptions
 from dfeas.run.session import Session, open_session, survey
@@ -95,7 +94,7 @@ def find_widest(result: Result, seen: Problem, limits: Limits, resources: Resour
     elif not 0 < surveyed.positive < result.n:
         fit = ": the points that count are of one class, so that a hyperplane may be as far from them as one likes"
     elif RANGE[0] < known < RANGE[1]:
-        moved = structs.replace(seen, spec=structs.replace(seen.spec, transform=about))
+        moved = replace(seen, spec=replace(seen.spec, transform=about))
         fit = _minimise(moved, result, known**-2, replace(limits, max_passes=left), resources, output)
     if not isinstance(fit, str):
         w = np.append(fit.y[:m], fit.y[m] - mean @ fit.y[:m])

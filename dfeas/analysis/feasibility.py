@@ -10,7 +10,6 @@ solution where t is not among these, and a conflict with t can be solved for in 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from functools import partial
@@ -34,6 +33,7 @@ from dfeas.linalg.blas import beat
 from dfeas.linalg.points import Floats
 from dfeas.linalg.routines import nnls
 from dfeas.problem import Goal, Problem
+from dfeas.records import replace
 from dfeas.run.checkpoint.folder import discard_checkpoints
 from dfeas.run.exact.guesses import EvenPoints
 from dfeas.run.exact.partition import extend_weights, partition

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec import structs
 
 from dfeas.analysis.distance import Widest, find_widest, measure_ball
 from dfeas.answers.files import RESULT
@@ -22,6 +20,7 @@ from dfeas.geometry.registry import require_points
 from dfeas.methods.protocol import Sparse
 from dfeas.passes.select import Select
 from dfeas.problem import Goal, Problem, Transforms
+from dfeas.records import replace
 from dfeas.run.checkpoint.folder import discard_checkpoints
 from dfeas.run.resources import Limits, Output, Resources, choose_client
 from dfeas.run.session import open_session, survey
@@ -111,7 +110,7 @@ def conclude_margin(result: Result, problem: Problem, limits: Limits, resources:
     margin = HardMargin(result)
     if result.verdict == FEASIBLE and result.separator is not None and result.stopped != "interrupted":
         transform = None if result.evidence is None else parse_view(result.evidence.view)[1]
-        seen = structs.replace(problem, spec=structs.replace(problem.spec, transform=transform))
+        seen = replace(problem, spec=replace(problem.spec, transform=transform))
         if result.intercept:
             margin = _describe_widest(find_widest(result, seen, limits, resources, output), transform)
         else:

@@ -12,7 +12,6 @@ exactly when they conflict, and the weights of the conflict are those that make 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +30,7 @@ from dfeas.data.storage.zarr_arrays import load_npy
 from dfeas.data.views import signed_rows
 from dfeas.errors import BadInputError
 from dfeas.problem import Goal, Problem
+from dfeas.records import replace
 from dfeas.run.exact.search import floats
 from dfeas.run.resources import Limits, Output, Resources, choose_client
 from dfeas.run.solve import decide, run_terms

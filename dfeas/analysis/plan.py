@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
 import numpy as np
-from msgspec import structs
 
 from dfeas.data.dataset import Dataset, refuse_unusable
 from dfeas.data.open import open_data
@@ -26,6 +25,7 @@ from dfeas.methods.registry import SOFT_MARGINS
 from dfeas.passes.protocol import AnyPass, Exclusive, Partial
 from dfeas.passes.survey import Survey
 from dfeas.problem import LEAST_EPS, Kernel, KernelName, Loss, Method, Objective, Problem, Transforms
+from dfeas.records import replace
 from dfeas.run.cost import PROBE, abreast, choose_method, limit_passes, project, project_soft
 from dfeas.run.resources import Resources
 from dfeas.run.spec import (
@@ -256,9 +256,7 @@ def _plan(geometry: Geometry, method: str | None, whole: Load, classes: int, spe
     """Estimates of one method or of all, for some classes on the same reads."""
     dataset, memory, threads, margin = whole.dataset, whole.memory, whole.threads, whole.margin
     shared, values = classes > 1, geometry.measure_values(dataset, threads)
-    auto, why = choose_method(
-        geometry, "auto", structs.replace(whole, classes=abreast(geometry, "auto", classes, dataset, memory))
-    )
+    auto, why = choose_method(geometry, "auto", replace(whole, classes=abreast(geometry, "auto", classes, dataset, memory)))
     names = [name for name in geometry.methods if not geometry.refuse(name, dataset, shared)]
     if method is not None:
         names = [geometry.check_method(method)]
@@ -267,7 +265,7 @@ def _plan(geometry: Geometry, method: str | None, whole: Load, classes: int, spe
     estimates = []
     for name in names:
         together = abreast(geometry, name, classes, dataset, memory)
-        load = structs.replace(whole, classes=together)
+        load = replace(whole, classes=together)
         cost = geometry.cost(name, load)
         limit, limited = limit_passes({name: cost}, memory // together, None)
         projected = project(geometry, dataset, [name], memory, margin, threads=threads, classes=together, max_passes=limit)

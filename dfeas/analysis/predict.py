@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from dfeas.data.storage.places import local, place
 from dfeas.data.writers.dataset import Progress
 from dfeas.errors import UsageError
 from dfeas.problem import Function
+from dfeas.records import replace
 from dfeas.run.progress.terminal import who_is_told
 from dfeas.settings import require_type
 

@@ -29,7 +29,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec.structs import replace
 
 from dfeas.answers.result import Result
 from dfeas.answers.separation import Separation
@@ -41,6 +40,7 @@ from dfeas.exact.dyadic import Integers
 from dfeas.geometry.registry import require_points
 from dfeas.methods.protocol import Bracket, Evidence
 from dfeas.problem import Goal, Problem
+from dfeas.records import replace
 from dfeas.run.checkpoint.folder import discard_checkpoints, require_free, run_folder
 from dfeas.run.exact.effects import decide_effects
 from dfeas.run.exact.search import Face, certificate_of, decide_table, find_ending, is_proved, search

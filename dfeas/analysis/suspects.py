@@ -13,14 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import replace
 from itertools import compress
 from math import isqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec import structs
 from numpy.typing import NDArray
 
 from dfeas.answers.check.conflicts import labels_of, numbers_of
@@ -47,6 +45,7 @@ from dfeas.passes.block import Columns
 from dfeas.passes.protocol import Partial
 from dfeas.passes.select import Select, sample
 from dfeas.problem import Problem
+from dfeas.records import replace
 from dfeas.run.checkpoint.folder import require_free, run_folder
 from dfeas.run.resources import Limits, choose_client
 from dfeas.run.session import Session, open_session, survey
@@ -122,7 +121,7 @@ def suspects(
     if isinstance(X, Result):
         if X.data is None or X.kernel is not None:
             raise UsageError("X: a result with a kernel, or on data in memory; give the points and their labels")
-        problem = Problem(structs.replace(DataSpec.from_json(X.data), transform=None))
+        problem = Problem(replace(DataSpec.from_json(X.data), transform=None))
     require_points(problem.spec.where, "a list of suspects")
     if out is not None and str(out).lower().endswith(".csv"):
         raise UsageError(f"out {out}: the folder of a run; for a table leave it out, and call to_csv of the answer")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -22,6 +22,7 @@ from dfeas.display import Displayed
 from dfeas.errors import BadInputError, UsageError
 from dfeas.geometry.points import Largest, Scores
 from dfeas.linalg.points import Floats
+from dfeas.records import replace
 from dfeas.verify.certificate import Certificate
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -24,6 +24,7 @@ from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Sparse
 from dfeas.passes.block import Columns
 from dfeas.problem import Function
+from dfeas.records import replace
 from dfeas.settings import require_type
 from dfeas.verify.certificate import Certificate, Check
 

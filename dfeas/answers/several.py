@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -18,6 +18,7 @@ from dfeas.data.storage.files import read_json
 from dfeas.data.storage.places import Place
 from dfeas.display import Part, Row
 from dfeas.linalg.points import Floats
+from dfeas.records import replace
 
 if TYPE_CHECKING:
     from dfeas.answers.prediction.model import FittedModel

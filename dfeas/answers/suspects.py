@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from typing import Any, ClassVar
@@ -28,6 +28,7 @@ from dfeas.display import Grid, Part, Row
 from dfeas.engine.local import LocalEngine, local_engine
 from dfeas.errors import BadInputError, CheckFailedError
 from dfeas.linalg.points import Floats
+from dfeas.records import replace
 from dfeas.settings import parse_bytes, require_type
 from dfeas.verify.certificate import Certificate, Check
 from dfeas.verify.core import check_each, find_wrong

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from shlex import quote
@@ -16,6 +16,7 @@ import click
 from dfeas.cli.command import is_typed, option, say
 from dfeas.engine.signals import at_once, not_interrupted
 from dfeas.errors import UndecidedError, UsageError
+from dfeas.records import replace
 from dfeas.settings import PREFIX, read_setting, source_of, variable
 
 if TYPE_CHECKING:

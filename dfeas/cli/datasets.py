@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from typing import Any
 
 import click
@@ -24,6 +23,7 @@ from dfeas.data.storage.locks import require_free
 from dfeas.data.storage.outputs import DATASET, replace_output
 from dfeas.data.storage.places import place
 from dfeas.data.storage.stored_array import MARKER
+from dfeas.records import replace
 from dfeas.run.progress.terminal import IngestProgress
 
 CONES = option("Format", "--cones", metavar="SPEC", help="The rows of the array X are cones: l:30,q:5x1000,s:6x200.")

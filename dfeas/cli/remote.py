@@ -9,13 +9,11 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from msgspec import structs
 
 from dfeas.answers.files import CERTIFICATE, RESULT, RUN, TRACE
 from dfeas.api import resume, soft_margin, solve
@@ -32,6 +30,7 @@ from dfeas.errors import BadInputError, ClusterLostError, DfeasError, UsageError
 from dfeas.geometry.protocol import Load
 from dfeas.geometry.registry import geometry_of, kernel_options, known_method
 from dfeas.problem import Goal, Objective, Problem, check
+from dfeas.records import replace
 from dfeas.run.checkpoint.folder import can_go_on, is_finished, require_free
 from dfeas.run.cost import choose_method
 from dfeas.run.resources import Limits, Resources, attend_runs
@@ -156,7 +155,7 @@ def _require_usable(problem: Problem, options: dict[str, Any]) -> None:
     spec, resources = problem.spec, Resources(memory=options.get("memory") or 1 << 60)  # bytes that nobody has
     if is_file(place(spec.where)):
         return
-    with open_session(structs.replace(problem, spec=structs.replace(spec, transform=None)), resources, cones=True) as session:
+    with open_session(replace(problem, spec=replace(spec, transform=None)), resources, cones=True) as session:
         require_labels(spec, session.dataset)
         if "C" not in options:
             geometry = geometry_of(session.dataset, kernel_options(problem.kernel))

@@ -10,13 +10,13 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from msgspec.structs import replace
 
 from dfeas.cones.product import EXISTS, OPEN, Program
 from dfeas.cones.writer import from_scs
 from dfeas.data.dataset import Dataset
 from dfeas.errors import BadInputError, UndecidedError, UsageError
 from dfeas.linalg.points import Floats
+from dfeas.records import replace
 
 OTHERS = {"exp": "an exponential cone", "p3d": "a power cone", "pnd": "a power cone"}
 """Cones of cvxpy that are not supported."""

@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 import scipy
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from dfeas.cones.product import Product
@@ -35,6 +34,7 @@ from dfeas.data.storage.places import local, require_apart
 from dfeas.data.storage.zarr_arrays import read_header
 from dfeas.data.writers.dataset import Progress
 from dfeas.errors import BadInputError, spell
+from dfeas.records import replace
 
 _BETWEEN = re.compile(r"[\s,(){}]+")
 _SEPARATORS = bytes.maketrans(b"\t\r,(){}", b"       ")

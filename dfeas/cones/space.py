@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from msgspec import structs
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from dfeas.cones.algebra import groups_of, least
@@ -42,6 +41,7 @@ from dfeas.passes.protocol import Exclusive, Partial, Question, Together, togeth
 from dfeas.passes.softmin import Softmin
 from dfeas.passes.survey import Survey
 from dfeas.passes.vectors import POINT_BYTES, Recover
+from dfeas.records import replace
 
 
 def spectral(question: Question) -> Question:

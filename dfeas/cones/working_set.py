@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from dfeas.cones.algebra import groups_of
@@ -28,6 +27,7 @@ from dfeas.methods.working_set import AT, WorkingSet, WorkingSetState
 from dfeas.passes.block import Block
 from dfeas.passes.protocol import Partial, Question, together
 from dfeas.passes.softmin import Softmin
+from dfeas.records import replace
 
 
 @dataclass(frozen=True, slots=True)

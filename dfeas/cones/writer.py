@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import scipy  # loads its parts when they are used
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from dfeas.cones.algebra import cone_norms
@@ -31,6 +30,7 @@ from dfeas.linalg.csr import csr_array, spread
 from dfeas.linalg.points import Floats, Points, is_dense, norms, row_slice, stack_points
 from dfeas.passes.block import Block
 from dfeas.passes.survey import Summary, Survey
+from dfeas.records import replace
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset, array_reader
@@ -31,6 +30,7 @@ from dfeas.data.storage.zarr_arrays import (
 )
 from dfeas.errors import BadInputError
 from dfeas.linalg.points import LOW, Points, working_type
+from dfeas.records import replace
 
 _EXACT = {"b1": "uint8", **dict.fromkeys(("i4", "u4", "i8", "u8", "f8"), "float64"), "f4": "float32"}
 _EXACT |= dict.fromkeys(("f12", "f16"), "float64")  # each number is compared

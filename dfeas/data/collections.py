@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from dfeas.data.arrays import assemble, stored_dtype
@@ -31,6 +30,7 @@ from dfeas.data.storage.sparse_readers import Entries, csr_chunks, cut_entries, 
 from dfeas.data.storage.zarr_arrays import check_shape
 from dfeas.data.views import transform_features
 from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.records import replace
 
 LEAST_SHARE = 2
 """Blocks that divide the chunks of an array have at least the usual rows over that."""

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct, field
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from dfeas.data.cache import HELD_BYTES, Kept
@@ -29,6 +28,7 @@ from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.linalg.points import Points, copy_into, is_dense, nbytes, norms
 from dfeas.passes.block import Block, Sides, against
 from dfeas.passes.survey import NORM_RANGE, Summary, checksums, digest
+from dfeas.records import replace
 
 if TYPE_CHECKING:  # which few datasets have
     from dfeas.data.ids import Ids

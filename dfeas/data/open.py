@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec import structs
 from numpy.typing import NDArray
 
 from dfeas.data.arrays import accept_stored, assemble, encode, open_arrays, stored_dtype
@@ -38,6 +36,7 @@ from dfeas.data.subsets import join_datasets
 from dfeas.data.views import order_point, transform_features, translate
 from dfeas.errors import BadInputError, CorruptDataError, UsageError, absent
 from dfeas.passes.survey import checksums
+from dfeas.records import replace
 
 if TYPE_CHECKING:
     from dfeas.data.ids import Ids
@@ -100,12 +99,12 @@ def resolve(source: Source) -> Source:
     if there[0] == "file":
         from dfeas.data.ingest.readers import labels_in  # with readers of all formats
 
-        return replace(source, spec=structs.replace(spec, labels=labels_in(spec.where, spec.labels, spec.choice)))
+        return replace(source, spec=replace(spec, labels=labels_in(spec.where, spec.labels, spec.choice)))
     if spec.labels is None:
         return source
     if spec.also:
         raise UsageError("also is for datasets with labels of their own: leave out labels")
-    return replace(source, spec=structs.replace(spec, labels=absolute(spec.labels)))
+    return replace(source, spec=replace(spec, labels=absolute(spec.labels)))
 
 
 def open_data(source: Source, lazily: Opener | None = None) -> tuple[Source, Dataset]:
@@ -118,7 +117,7 @@ def open_data(source: Source, lazily: Opener | None = None) -> tuple[Source, Dat
     if len(dataset.classes) > 2 and dataset.positive is None and not source.spec.one_vs_rest:
         raise too_many(dataset.classes, dataset.where)
     point = None if source.spec.point is None else order_point(dataset, source.spec)
-    spec = structs.replace(source.spec, intercept=dataset.intercept, point=point, point_features=())
+    spec = replace(source.spec, intercept=dataset.intercept, point=point, point_features=())
     return replace(source, spec=spec, there=None), dataset
 
 
@@ -173,7 +172,7 @@ def _replace_labels(dataset: Dataset, source: Source) -> Dataset:
     mark = fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.chunk_rows, expected, classes)
     header = replace(dataset.header, classes=classes, **points_of(label, classes), fingerprint=mark)
     reader = array_reader("label", label, dataset.block_rows)
-    return structs.replace(dataset, labels=reader, **_facts_of_labels(header, expected))
+    return replace(dataset, labels=reader, **_facts_of_labels(header, expected))
 
 
 def _join(dataset: Dataset, source: Source) -> Dataset:
@@ -182,17 +181,15 @@ def _join(dataset: Dataset, source: Source) -> Dataset:
     if not spec.also and spec.mask is None:
         return dataset
     chosen = None if spec.one_vs_rest else spec.positive
-    each = replace(
-        source, spec=structs.replace(spec, also=(), mask=None, positive=chosen, transform=None), fingerprint="", there=None
-    )
+    each = replace(source, spec=replace(spec, also=(), mask=None, positive=chosen, transform=None), fingerprint="", there=None)
     parts, mask = [_choose_class(dataset, each)], spec.mask
-    parts += [open_source(replace(each, spec=structs.replace(each.spec, where=where))) for where in spec.also]
+    parts += [open_source(replace(each, spec=replace(each.spec, where=where))) for where in spec.also]
     if spec.also and not all(part.rows.take_labels for part in parts):
         raise UsageError(f"{spec.where}: a dataset of cones is asked about by itself; leave out also")
     if not spec.by_path:
         mask = accept_stored(bring_here(mask), "mask")
         require_aligned(spec.where, mask, "mask", dataset.names)
-    return structs.replace(join_datasets(parts, mask), opened=sum(part.opened for part in parts))
+    return replace(join_datasets(parts, mask), opened=sum(part.opened for part in parts))
 
 
 def _require_the_same(dataset: Dataset, source: Source) -> Dataset:
@@ -218,7 +215,7 @@ def _choose_class(dataset: Dataset, source: Source) -> Dataset:
 def _add_intercept(dataset: Dataset, source: Source) -> Dataset:
     """By default where points have labels."""
     intercept = bool(dataset.classes) if source.spec.intercept is None else source.spec.intercept
-    return dataset if dataset.intercept == intercept else structs.replace(dataset, intercept=intercept)
+    return dataset if dataset.intercept == intercept else replace(dataset, intercept=intercept)
 
 
 def _transform(dataset: Dataset, source: Source) -> Dataset:
@@ -373,7 +370,7 @@ def _open_foreign(source: Source) -> Dataset:
     labels = None if beside is None else open_labels(place(beside))
     reader = SliceReader(str(path), array, n, rows_of_whole_chunks(array, dtype.itemsize), dtype)
     dataset = assemble(str(path), reader, (n, m), labels, source)
-    return structs.replace(dataset, points=slice_reader(reader, path, array))
+    return replace(dataset, points=slice_reader(reader, path, array))
 
 
 def _open_nothing(source: Source) -> Dataset:

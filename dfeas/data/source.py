@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, ClassVar
@@ -24,6 +24,7 @@ from dfeas.data.storage.files import COUNT, Number, conform, parse_json
 from dfeas.data.storage.places import absolute, local, paths_of
 from dfeas.display import Displayed, Grid, Part, Row
 from dfeas.errors import BadInputError, CorruptDataError, UsageError, spell
+from dfeas.records import replace
 from dfeas.settings import require_type
 
 ALL_POSITIVE = "all-positive"
@@ -334,7 +335,7 @@ class DataSpec(Struct, frozen=True):
 
     def without_memory(self) -> DataSpec:
         """What can be kept of it: all but what the caller has in memory."""
-        return self if self.by_path else structs.replace(self, where=None, labels=None, mask=None, ids=None)
+        return self if self.by_path else replace(self, where=None, labels=None, mask=None, ids=None)
 
     def to_json(self) -> dict[str, Any] | None:
         """What a result keeps of it; None of data in memory."""

@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -44,6 +44,7 @@ from dfeas.engine.worker import (
 from dfeas.errors import CorruptDataError
 from dfeas.passes.inspection import Inspected
 from dfeas.passes.protocol import Fold, OfClass, OnPairs, OnVectors, Ordered, Partial, Together
+from dfeas.records import replace
 
 R = TypeVar("R")
 

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 from threading import Lock
@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 
 import dask
 from distributed import Worker, get_worker
-from msgspec import structs
 from tornado.ioloop import PeriodicCallback
 
 from dfeas.data.dataset import Dataset
@@ -33,6 +32,7 @@ from dfeas.linalg.csr import is_csr, nbytes
 from dfeas.machine import free_at_once, memory_bytes, used_bytes
 from dfeas.passes.block import Block
 from dfeas.passes.protocol import OnPairs
+from dfeas.records import replace
 
 R = TypeVar("R")
 
@@ -220,9 +220,7 @@ def read_range(parcel: Parcel, anchor: Any, first: int, stop: int) -> Held:
     with _reading(source):
         dataset = open_cached(source, _room)
         for index, block in zip(range(first, stop), dataset.read_blocks(range(first, stop), cost, keep=True), strict=True):
-            copied = (
-                block if index in dataset.kept else structs.replace(block, points=block.points.copy(), sides=block.sides.copy())
-            )
+            copied = block if index in dataset.kept else replace(block, points=block.points.copy(), sides=block.sides.copy())
             held.append(copied)
     return Held(held, cost)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
-from msgspec import Struct, structs
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from dfeas.data.collections import collection_of
@@ -22,6 +22,7 @@ from dfeas.methods.registry import METHODS
 from dfeas.methods.working_set import batches
 from dfeas.passes.block import Block
 from dfeas.passes.vectors import POINT_BYTES
+from dfeas.records import replace
 
 if TYPE_CHECKING:
     from dfeas.geometry.prediction import Prediction
@@ -59,7 +60,7 @@ class PointSpace(Geometry):
         return reason if alone else ""
 
     def choose_automatic(self, load: Load, tolerance: float | None) -> tuple[str, str]:
-        return prefer_method(structs.replace(load.facts, tolerance=tolerance))
+        return prefer_method(replace(load.facts, tolerance=tolerance))
 
     def maker(self, dataset: Dataset, memory: int, classes: int | None = None) -> Callable[[str], AnyMethod]:
         return self.method

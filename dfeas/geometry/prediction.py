@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dfeas.display import Displayed, Grid, Part, Row
 from dfeas.linalg.points import Floats
+from dfeas.records import replace
 
 
 @dataclass(frozen=True, repr=False)

@@ -14,7 +14,7 @@ Reference: Ramdas and Pena 2014, section 3.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -26,6 +26,7 @@ from dfeas.kernels.kernel import NormalisedKernel, as_floating
 from dfeas.linalg.points import Array, Floats, Indices, Points, row_slice, with_ones
 from dfeas.passes.block import Block, against
 from dfeas.passes.protocol import OnPairs
+from dfeas.records import replace
 
 
 @dataclass(frozen=True)

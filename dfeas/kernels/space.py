@@ -8,7 +8,7 @@ product of a combination of vectors whose products are known is known: each step
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from math import sqrt
 from typing import Any, ClassVar
@@ -37,6 +37,7 @@ from dfeas.methods.vector import FLOORS, Combination, CombinationSoftmin, Produc
 from dfeas.passes.block import Columns
 from dfeas.passes.select import sample
 from dfeas.problem import Kernel
+from dfeas.records import replace
 
 SAMPLE = 1000
 """Points from which gamma is found."""
@@ -112,7 +113,7 @@ class InKernel(Wrapping):
         if not stalled and evidence.gordan is not None and bracket.upper <= floor**0.5:
             more = "; points in float64 allow more" if floor >= FLOORS[4] else ""
             stalled = f"|x|_G is as small as rounding lets it be{more}"
-        return structs.replace(evidence, bracket=bracket, stalled=stalled)
+        return replace(evidence, bracket=bracket, stalled=stalled)
 
 
 KERNEL_METHODS: dict[str, Callable[[Matrix, int], AnyMethod]] = {

@@ -21,11 +21,11 @@ Evidence: both ends of the bracket over all points: low of every pass, and |Ax| 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import isqrt
 
 import numpy as np
-from msgspec import field, structs
+from msgspec import field
 
 from dfeas.kernels.distances import squares
 from dfeas.kernels.kernel import NormalisedKernel, as_floating, opposite, scores
@@ -38,6 +38,7 @@ from dfeas.methods.working_set import WorkingSet, WorkingSetState
 from dfeas.passes.block import Block, Columns
 from dfeas.passes.protocol import Batchable, Partial
 from dfeas.passes.select import Named, Selection, SelectPartial, finish_lowest, merge_lowest, sample
+from dfeas.records import replace
 
 FIRST = 1000
 """Points of the sample, at least."""
@@ -199,7 +200,7 @@ class KernelWorkingSet(WorkingSet[KernelWorkingSetState]):
             assert state.columns is not None
             used = np.flatnonzero(state.amount)
             order = used[np.argsort(state.columns.index[used])]
-            bracket = structs.replace(bracket, lower=low, y=Expansion(state.columns.index[order], state.amount[order]))
+            bracket = replace(bracket, lower=low, y=Expansion(state.columns.index[order], state.amount[order]))
         return bracket, answer.violated
 
     def grow(self, state: KernelWorkingSetState, answer: Selection, before: Bracket) -> KernelWorkingSetState:
@@ -209,11 +210,9 @@ class KernelWorkingSet(WorkingSet[KernelWorkingSetState]):
             return state
         fresh = answer.columns.take(~np.isin(answer.index, columns.index))
         if not len(fresh):
-            return structs.replace(
-                state, stalled="all points that matter are in memory, and float64 tells their margin no better"
-            )
+            return replace(state, stalled="all points that matter are in memory, and float64 tells their margin no better")
         if len(columns) + len(fresh) > state.cap and int((state.amount != 0).sum()) >= state.cap:
-            return structs.replace(
+            return replace(
                 state, stalled=f"a separator needs more than the {state.cap} points that memory holds; raise --memory"
             )
         return self.solve_columns(_with(state, columns, fresh))
@@ -239,10 +238,10 @@ class KernelWorkingSet(WorkingSet[KernelWorkingSetState]):
             rows = np.flatnonzero(solution.weight)
             rows = rows[np.argsort(columns.index[rows])]
             best = Sparse(columns.index[rows], solution.weight[rows])
-            state = structs.replace(state, best=best, bracket=state.bracket.with_upper(solution.upper))
+            state = replace(state, best=best, bracket=state.bracket.with_upper(solution.upper))
         if not solution.separates and solution.upper > 1e-3:  # |Ax| above which points that are not separated are no conflict
-            state = structs.replace(state, stalled="the points in memory have a margin below the rounding of float64, if any")
-        return structs.replace(state, amount=solution.x, margin=solution.low, steps=state.steps + solution.steps)
+            state = replace(state, stalled="the points in memory have a margin below the rounding of float64, if any")
+        return replace(state, amount=solution.x, margin=solution.low, steps=state.steps + solution.steps)
 
     def hopeful(self, state: KernelWorkingSetState) -> bool:
         return state.margin > 0
@@ -279,10 +278,10 @@ def _with(state: KernelWorkingSetState, columns: Columns, fresh: Columns) -> Ker
         order = np.argsort(amount == 0, kind="stable")  # what y uses first
         kept = np.sort(order[: max(0, room)])
         columns, amount = columns.take(kept), amount[kept]
-    return structs.replace(state, columns=Columns.concatenate([columns, fresh]), amount=np.append(amount, np.zeros(len(fresh))))
+    return replace(state, columns=Columns.concatenate([columns, fresh]), amount=np.append(amount, np.zeros(len(fresh))))
 
 
 def _conflict(state: KernelWorkingSetState, index: Indices) -> KernelWorkingSetState:
     """A point whose K(x, x) is 0, or two equal ones with opposite labels: their unit vectors sum to zero."""
     best, nothing = Sparse(index, np.full(len(index), 1 / len(index))), np.zeros(len(state.columns or ()))
-    return structs.replace(state, best=best, bracket=state.bracket.with_upper(0.0), amount=nothing, margin=0.0)
+    return replace(state, best=best, bracket=state.bracket.with_upper(0.0), amount=nothing, margin=0.0)

@@ -27,12 +27,11 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil, inf, log, sqrt
 from typing import Protocol
 
 import numpy as np
-from msgspec import structs
 
 from dfeas.errors import UsageError, format_bytes
 from dfeas.linalg.points import Floats
@@ -42,6 +41,7 @@ from dfeas.passes.protocol import OnVectors, Question
 from dfeas.passes.softmin import Softmin, SoftminAnswer
 from dfeas.passes.survey import Gram, GramAnswer
 from dfeas.passes.vectors import Combine, CombineAnswer, Excess, ExcessAnswer, Shift, ShiftAnswer
+from dfeas.records import replace
 
 GAMMA = 2.0
 """delta = |A q| / gamma, as Yu et al. 2014 chose it."""
@@ -115,7 +115,7 @@ class Ispvn(Method[IspvnState]):
     def with_options(self, name: str) -> Ispvn:
         gamma, delta, of_n = read_options(self, name)
         features = 0 if of_n else self.gram_features
-        return replace(self, gamma=gamma, delta=delta, gram_features=features, traits=structs.replace(self.traits, name=name))
+        return replace(self, gamma=gamma, delta=delta, gram_features=features, traits=replace(self.traits, name=name))
 
     def init(self, facts: Facts) -> IspvnState:
         zero = np.zeros(facts.m)
@@ -244,5 +244,5 @@ def _filter_names(*names: str) -> tuple[str, ...]:
     return tuple(name for name in names if name)
 
 
-ONE_LOOP = Ispvn(delta=DELTA, traits=structs.replace(Ispvn().traits, name="snkpvn"))
+ONE_LOOP = Ispvn(delta=DELTA, traits=replace(Ispvn().traits, name="snkpvn"))
 """Algorithm 6: one loop, to a given accuracy."""

@@ -25,12 +25,13 @@ from math import log, sqrt
 from typing import Any, Protocol
 
 import numpy as np
-from msgspec import Struct, field, structs
+from msgspec import Struct, field
 
 from dfeas.methods.mixture import Average, Softmax
 from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, MethodCost, S, Traits, x_of
 from dfeas.methods.vector import ScoredAnswer, Vector, column, length, softmin, upper_end
 from dfeas.passes.softmin import SoftminAnswer
+from dfeas.records import replace
 
 
 class Steps(Struct, frozen=True):
@@ -174,7 +175,7 @@ class Ladder(Method[S], Protocol[S]):
 
     def cost(self, facts: Facts) -> MethodCost:
         own = Method.cost(self, facts)
-        return structs.replace(own, asked=self.questions(self.rule_of(self.rung(facts))), products=2 * len(self.rule.factors))
+        return replace(own, asked=self.questions(self.rule_of(self.rung(facts))), products=2 * len(self.rule.factors))
 
     def evidence(self, state: Any) -> Evidence:
         return Evidence(state.bracket, x_of(state.average), state.steps)
@@ -233,9 +234,9 @@ class MirrorProx(Ladder[MirrorProxState]):
 
     def tell(self, state: MirrorProxState, answer: Any) -> MirrorProxState:
         if state.Av is None:
-            return structs.replace(state, Av=column(answer, 0), lse=float(answer.lse[0]))
+            return replace(state, Av=column(answer, 0), lse=float(answer.lse[0]))
         tried, (soft, hard) = len(self.gammas(state)), self._questions(state)
-        state = structs.replace(state, bracket=raise_lower(state.bracket, [*soft, *hard], answer))
+        state = replace(state, bracket=raise_lower(state.bracket, [*soft, *hard], answer))
         columns = [column(answer, i) for i in range(2 * tried)]
         Aw, Av_next, lse_next = columns[:tried], columns[tried:], answer.lse[tried:]
         alpha_x, alpha_y = 1 / state.log_n, 2.0
@@ -250,11 +251,11 @@ class MirrorProx(Ladder[MirrorProxState]):
 
         i = self.choose_step(state, excess)
         if i is None:
-            return structs.replace(state, gamma=self.shorter(state))
+            return replace(state, gamma=self.shorter(state))
         gamma = self.gammas(state)[i]
         known = add_average(state, soft[i], float(answer.lse[i]), gamma, Aw[i])
         v = _next_v(state, gamma, Aw[i])
-        return structs.replace(state, g=soft[tried + i], v=v, Av=Av_next[i], lse=float(lse_next[i]), **known)
+        return replace(state, g=soft[tried + i], v=v, Av=Av_next[i], lse=float(lse_next[i]), **known)
 
     def bound(self, facts: Facts, margin: float) -> float:
         """One pass, and one a step."""

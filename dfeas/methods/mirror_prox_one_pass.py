@@ -42,11 +42,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from msgspec import structs
-
 from dfeas.methods.mirror_prox import TWO, CrossPolytope, EuclideanBall, Ladder, LadderState, Steps, add_average, raise_lower
 from dfeas.methods.protocol import Facts, Traits
 from dfeas.methods.vector import Vector, column, softmin
+from dfeas.records import replace
 
 FIVE = Steps((0.35, 0.6, 1.0, 1.7, 2.8), 0.2, (TWO,))
 """Five steps on one read. Three, (0.5, 1, 2), need about as many passes on halfspaces and a few more on short runs."""
@@ -92,9 +91,9 @@ class OnePassMirrorProx(Ladder[OnePassState]):
 
     def tell(self, state: OnePassState, answer: Any) -> OnePassState:
         if state.Ax is None:
-            return structs.replace(state, Ax=column(answer, 0), lse=float(answer.lse[0]))
+            return replace(state, Ax=column(answer, 0), lse=float(answer.lse[0]))
         last, (soft, hard) = state.Ax, self._questions(state)
-        state = structs.replace(state, bracket=raise_lower(state.bracket, [*soft, *hard], answer))
+        state = replace(state, bracket=raise_lower(state.bracket, [*soft, *hard], answer))
 
         def excess(i: int, gamma: float) -> float:
             g, Ax = soft[i], column(answer, i)
@@ -104,10 +103,10 @@ class OnePassMirrorProx(Ladder[OnePassState]):
 
         i = self.choose_step(state, excess)
         if i is None:
-            return structs.replace(state, gamma=self.shorter(state))
+            return replace(state, gamma=self.shorter(state))
         gamma, Ax, lse = self.gammas(state)[i], column(answer, i), float(answer.lse[i])
         known = add_average(state, soft[i], lse, gamma, Ax)
-        return structs.replace(state, g=soft[i], z=self._next_z(state, gamma), Ax=Ax, lse=lse, d=gamma * (Ax - last), **known)
+        return replace(state, g=soft[i], z=self._next_z(state, gamma), Ax=Ax, lse=lse, d=gamma * (Ax - last), **known)
 
     def questions(self, rule: Steps) -> int:
         return len(rule.factors) + 2

@@ -12,7 +12,7 @@ Evidence: the sum of a round is A x times the sum of its weights, so its length 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from math import inf, sqrt
 from typing import Any, Protocol
@@ -23,6 +23,7 @@ from dfeas.linalg.points import Floats, Indices, Tile, add_row, row_dot
 from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, MethodCost, Sparse, Traits
 from dfeas.passes.block import Columns
 from dfeas.passes.select import Select, Selection
+from dfeas.records import replace
 
 
 @dataclass(frozen=True, slots=True)

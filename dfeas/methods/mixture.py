@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
 from dfeas.linalg.basic import basic
 from dfeas.linalg.points import Floats
 from dfeas.methods.vector import Combination, Vector, weights_of
 from dfeas.passes.vectors import Recover
+from dfeas.records import replace
 
 FEW = 10
 """Softmaxes that are kept though fewer would do, as are three times as many before any are left out."""

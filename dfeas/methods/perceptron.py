@@ -21,7 +21,7 @@ Products: one of ``cap`` unit vectors for as many corrections as they allow; wit
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ from dfeas.passes.protocol import Ordered
 from dfeas.passes.softmin import SoftminAnswer
 from dfeas.passes.steps import Online, OnlineAnswer
 from dfeas.passes.vectors import POINT_BYTES
+from dfeas.records import replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from dfeas.errors import UsageError, format_bytes
 from dfeas.linalg.points import Floats, Indices
@@ -23,6 +22,7 @@ from dfeas.methods.vector import Combination, Expansion, Vector, direction, uppe
 from dfeas.passes.block import Columns
 from dfeas.passes.protocol import Exclusive, Question, Together, sums_bytes
 from dfeas.passes.vectors import POINT_BYTES
+from dfeas.records import replace
 
 
 class Start(Struct, frozen=True, eq=False):

@@ -27,11 +27,10 @@ once the growth refutes every margin above rounding, T = I, and it goes on as th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import expm1, log, log1p, sqrt
 
 import numpy as np
-from msgspec import structs
 
 from dfeas.linalg.basic import basic
 from dfeas.linalg.blas import beat
@@ -40,6 +39,7 @@ from dfeas.methods.mistakes import Amounts, Mistakes, MistakesState, correct
 from dfeas.methods.perceptron import Novikoff
 from dfeas.methods.protocol import Evidence, Facts, MethodCost, Traits
 from dfeas.passes.block import Columns
+from dfeas.records import replace
 
 FEWEST = 10_000
 """Corrections that follow a pass, at most, where it has few points."""
@@ -133,12 +133,12 @@ class RescaledPerceptron(Mistakes):
     def cost(self, facts: Facts) -> MethodCost:
         """T, M and its eigenvectors, and three copies of the columns that are gathered in other coordinates."""
         own, square = Mistakes.cost(self, facts), 8 * facts.m**2
-        return structs.replace(own, kept=own.kept + 6 * square, least=12 * square)
+        return replace(own, kept=own.kept + 6 * square, least=12 * square)
 
     def evidence(self, state: MistakesState) -> Evidence:
         """A separator is expected, however small |Ax| is, until all margins are refuted."""
         assert isinstance(state, RescaledPerceptronState)
-        return structs.replace(Mistakes.evidence(self, state), hopeful=state.most_margin >= LEAST)
+        return replace(Mistakes.evidence(self, state), hopeful=state.most_margin >= LEAST)
 
 
 def _unit_rows(rows: Floats) -> tuple[Floats, Floats]:

@@ -19,12 +19,13 @@ from dataclasses import dataclass
 from math import log, sqrt
 from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from dfeas.methods.mixture import Average, Softmax
 from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Traits, x_of
 from dfeas.methods.vector import ScoredAnswer, Vector, column, softmin, upper_end
 from dfeas.passes.softmin import SoftminAnswer
+from dfeas.records import replace
 
 
 class SmoothPerceptronState(Struct, frozen=True):
@@ -59,7 +60,7 @@ class SmoothPerceptron(Method[SmoothPerceptronState]):
     def tell(self, state: SmoothPerceptronState, answer: SoftminAnswer | ScoredAnswer) -> SmoothPerceptronState:
         mean, lse = column(answer, 0), float(answer.lse[0])
         if state.step < 0:
-            return structs.replace(state, step=0, y=mean, mu=2.0)
+            return replace(state, step=0, y=mean, mu=2.0)
         y, mu = _next(state)
         share = theta(state.step) if state.answers else 1.0
         Ax = (1 - share) * state.Ax + share * mean

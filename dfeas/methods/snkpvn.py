@@ -26,18 +26,18 @@ Evidence: both ends.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil, log, sqrt
 from typing import Any
 
 import numpy as np
-from msgspec import structs
 
 from dfeas.linalg.points import Floats
 from dfeas.methods.ispvn import DELTA, GAMMA, read_options
 from dfeas.methods.protocol import Ends, Evidence, Facts, Method, Traits
 from dfeas.methods.smooth_perceptron import theta
 from dfeas.methods.vector import Combination, Products, length, uniform
+from dfeas.records import replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Snkpvn(Method[SnkpvnState]):
 
     def with_options(self, name: str) -> Snkpvn:
         gamma, delta, of_n = read_options(self, name)
-        return replace(self, gamma=gamma, delta=delta, of_n=of_n, traits=structs.replace(self.traits, name=name))
+        return replace(self, gamma=gamma, delta=delta, of_n=of_n, traits=replace(self.traits, name=name))
 
     def init(self, facts: Facts) -> SnkpvnState:
         """Nothing is known, but lambda = n where row sums tell nothing."""

@@ -19,7 +19,7 @@ Evidence: both ends of the bracket.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from dfeas.methods.mistakes import Amounts
 from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, MethodCost, Traits
 from dfeas.methods.vector import ScoredAnswer, Vector, column, resolution, softmin, upper_end
 from dfeas.passes.softmin import SoftminAnswer
+from dfeas.records import replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from dfeas.linalg.blas import cut_evenly
@@ -41,6 +40,7 @@ from dfeas.linalg.points import (
     with_ones,
     working_type,
 )
+from dfeas.records import replace
 
 TILE_BYTES = 4 << 20
 """A scan works on tiles of this size: they stay in cache between the two products, and need few Python calls, which is

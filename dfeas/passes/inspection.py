@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from msgspec import Struct
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from dfeas.linalg.points import Array, Floats, Points
 from dfeas.passes.block import Block
 from dfeas.passes.protocol import Question, ScoringPass, Together
 from dfeas.passes.select import Select, Selection, SelectPartial
+from dfeas.records import replace
 
 
 class Shown(Protocol):

@@ -22,10 +22,10 @@ from threading import local
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
 from dfeas.linalg.points import Array, Floats, Indices, Tile, add_combinations, times
 from dfeas.passes.block import Block, rounding
+from dfeas.records import replace
 
 SINGLE_LIMIT, SINGLE_SIZE = 2.0**14, 1e30
 """Largest |y| / mu for float32 products: the weights then carry a relative error of about 2**-24 * 2**14 = 1e-3; and what |y|,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.linalg.points import Floats
 from dfeas.passes.protocol import Together
 from dfeas.passes.survey import Histogram, HistogramAnswer, Moments, Survey
+from dfeas.records import replace
 from dfeas.reports.compare import Run
 from dfeas.run.transform import mark_of
 from dfeas.settings import parse_bytes

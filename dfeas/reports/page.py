@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from importlib.util import find_spec
 from pathlib import Path
@@ -37,6 +36,7 @@ from dfeas.errors import CorruptDataError, DfeasError, UsageError, format_bytes,
 from dfeas.linalg.points import Floats
 from dfeas.methods.registry import FOR_CONES, FOR_KERNELS, METHODS, base_name
 from dfeas.problem import PARAMETERS
+from dfeas.records import replace
 from dfeas.reports.compare import Run, explain_difference, find_loss, find_runs, load_alike, load_run
 from dfeas.reports.margins import NOT_READ, Seen, look
 from dfeas.settings import parse_bytes, require_type

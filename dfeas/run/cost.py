@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct, structs
-from msgspec.structs import replace
 
 from dfeas.data.cache import HELD_BYTES
 from dfeas.data.collections import collection_of
@@ -25,6 +24,7 @@ from dfeas.methods.registry import SOFT_MARGINS
 from dfeas.passes.protocol import AnyPass, Partial
 from dfeas.passes.softmin import Softmin
 from dfeas.problem import OWN_METHODS
+from dfeas.records import replace
 from dfeas.run.spec import SoftMarginOptions
 
 PROCESS_BYTES = 130_000_000

@@ -7,13 +7,12 @@ import platform
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from dfeas.answers.files import NEAREST, TRACE, folder_of
 from dfeas.answers.trace import Sink, Trace, TraceFile, logger, note_warnings
@@ -26,6 +25,7 @@ from dfeas.errors import AwayError, CorruptDataError, visible
 from dfeas.geometry.registry import geometry_of
 from dfeas.linalg.blas import heard, one_thread
 from dfeas.machine import memory_bytes, processors
+from dfeas.records import replace
 from dfeas.run.checkpoint.folder import Checkpoint, Checkpointer, open_checkpointer
 from dfeas.run.cost import PROCESS_BYTES, Projection
 from dfeas.run.driver import Course, run
@@ -170,7 +170,7 @@ class _Execution(Struct, frozen=True, eq=False, dict=True):
                 f"expected {earlier.fingerprint[:12]}); restore it, or begin another run"
             )
         if earlier is not None and earlier.survey is not None:
-            surveyed = structs.replace(surveyed, reads=surveyed.reads + earlier.survey.reads)
+            surveyed = replace(surveyed, reads=surveyed.reads + earlier.survey.reads)
         checkpointer.fingerprint, checkpointer.survey = dataset.fingerprint, surveyed
         return surveyed
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from dfeas.answers.words import FEASIBLE
 from dfeas.data.dataset import Dataset
@@ -26,6 +25,7 @@ from dfeas.methods.vector import Expansion
 from dfeas.passes.protocol import OnVectors, Partial, Question
 from dfeas.passes.vectors import Positive
 from dfeas.problem import Function
+from dfeas.records import replace
 from dfeas.verify.certificate import Answer, Certificate, Checked
 from dfeas.verify.core import check_each, conclude_separator, reads, sight
 from dfeas.verify.points import Sight

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from dfeas.data.collections import is_collection
 from dfeas.data.source import ChosenTable
 from dfeas.data.storage.patience import call_began
 from dfeas.errors import UsageError, spell
+from dfeas.records import replace
 from dfeas.settings import parse_bytes, read_setting, require_types
 
 if TYPE_CHECKING:

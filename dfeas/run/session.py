@@ -6,12 +6,11 @@ import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec import Struct, field, structs
+from msgspec import Struct, field
 
 from dfeas.answers.trace import Sink
 from dfeas.data.collections import collection_of, is_collection
@@ -34,6 +33,7 @@ from dfeas.machine import threads_here
 from dfeas.methods.protocol import AnyMethod
 from dfeas.passes.survey import Survey
 from dfeas.problem import Function, Problem
+from dfeas.records import replace
 from dfeas.run.recovery import Checking
 from dfeas.run.resources import Resources
 from dfeas.run.transform import Data, engine_there, mark_of, radius_of, with_transform
@@ -100,7 +100,7 @@ def open_session(
     around it.
     """
     spec, client = problem.spec, resources.client
-    data = source, dataset = _open_there(client, source_for(structs.replace(spec, transform=None), resources, cones))
+    data = source, dataset = _open_there(client, source_for(replace(spec, transform=None), resources, cones))
     if is_collection(spec.where) and collection_of(dataset) is None:  # this process reads it
         client, resources = None, replace(resources, client=None)
     if dataset.features and isinstance(dataset.points, SliceReader) and isinstance(dataset.points.array, np.ndarray):
@@ -207,7 +207,7 @@ def survey(session: Session) -> Surveyed:
         return Surveyed(zero, radius_of(dataset, header.norm_max), 0, positive)
     summary, reads = dataset.surveyed or (session.engine.run(Survey()), 1)
     zero, positive = geometry_of(dataset).survey_counts(summary.zero, summary.positive)
-    summary = structs.replace(summary, zero=zero, positive=positive)
+    summary = replace(summary, zero=zero, positive=positive)
     refuse_unusable(summary, dataset.where, dataset.features)
     checksums = summary.checksums
     if dataset.stored is None:  # otherwise what is stored has them, and compares

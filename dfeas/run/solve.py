@@ -8,11 +8,8 @@ import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
-
-from msgspec import structs
 
 from dfeas.answers.files import CHECKPOINT, RACE, RESULT, RUN, versions
 from dfeas.data.collections import see_once
@@ -29,6 +26,7 @@ from dfeas.geometry.registry import geometry_of, kernel_options, known_method
 from dfeas.methods.protocol import WRITTEN, AnyMethod, Method, Traits, missing_functions
 from dfeas.methods.registry import FOR_CONES, FOR_KERNELS, METHODS, base_name
 from dfeas.problem import KERNELS, Goal, Objective, Problem
+from dfeas.records import replace
 from dfeas.run.checkpoint.codec import dump
 from dfeas.run.checkpoint.folder import Checkpoint, Checkpoints, is_finished, require_free, run_folder, run_folder_again
 from dfeas.run.cost import abreast, bound_passes, choose_method, limit_passes
@@ -111,11 +109,11 @@ def decide(
         require_labels(spec, session.dataset)
         geometry = geometry_of(session.dataset, space).with_methods(own)
         resumable = output.out is None or all(_is_written(geometry, session.dataset, name) for name in own)
-        session = structs.replace(session, own=own, resumable=resumable)
+        session = replace(session, own=own, resumable=resumable)
         classes: tuple[str, ...] = ()
         if spec.one_vs_rest:
             classes = classes_to_share(session.dataset)
-        asked = structs.replace(request, margin_tolerance=None) if then == WIDEST else request
+        asked = replace(request, margin_tolerance=None) if then == WIDEST else request
         geometry, names, whys, asked = _choose_methods(session, geometry, methods, asked, classes, race)
         said = OWN if resumable else f"{OWN}, and the run cannot go on later"
         whys = tuple(f"{why}{said * (name in own)}" for name, why in zip(names, whys, strict=True))
@@ -127,9 +125,9 @@ def decide(
             if begin is not None:
                 whys = (f"{whys[0]}; begins from {start if isinstance(start, str | Path) else 'a result'}",)
         folder = None if output.out is None else stack.enter_context(run_folder(place(output.out), last))
-        asked, data = structs.replace(asked, margin_tolerance=goal.margin_tolerance), session.source.spec.without_memory()
+        asked, data = replace(asked, margin_tolerance=goal.margin_tolerance), session.source.spec.without_memory()
         job = RunSpec(asked, names, whys, race, bool(classes) or (race and not first), data)
-        job = structs.replace(job, kernel=geometry.text, classes=classes, start=begin, then=then)
+        job = replace(job, kernel=geometry.text, classes=classes, start=begin, then=then)
         return execute(session, job, RunOptions.of(resources.checkpoint_every, output), folder)
 
 
@@ -221,7 +219,7 @@ def _choose_methods(
         limit, limited = (bound, bounded) if limit is None or bound < limit else (limit, limited)
     geometry, resolved = geometry.resolve(session.engine, dataset)
     tail = f"{several}{limited}{resolved}" if race else f"{limited}{resolved}{several}"
-    return geometry, names, tuple(f"{why}{tail}" for _, why in chosen), structs.replace(request, max_passes=limit)
+    return geometry, names, tuple(f"{why}{tail}" for _, why in chosen), replace(request, max_passes=limit)
 
 
 def minimise(problem: Problem, objective: Objective, method: str, limits: Limits, resources: Resources, output: Output) -> Any:
@@ -301,11 +299,11 @@ def go_on(
         resources = replace(resources, memory=job.asked.memory)
         stack.enter_context(open_in_time())
         opened = open_session(problem, resources, folder, cones=True, progress=output.shows_progress)
-        session = structs.replace(stack.enter_context(opened), own=own)
+        session = replace(stack.enter_context(opened), own=own)
         if job.classes and session.dataset.classes != job.classes:
             raise CorruptDataError(f"{session.dataset.where}: its classes are not those that this run began with")
-        request = structs.replace(job.asked, max_passes=limits.max_passes, time_limit=limits.time_limit, began=limits.began)
-        job = structs.replace(job, asked=request, data=session.source.spec.without_memory())
+        request = replace(job.asked, max_passes=limits.max_passes, time_limit=limits.time_limit, began=limits.began)
+        job = replace(job, asked=request, data=session.source.spec.without_memory())
         answer = execute(session, job, RunOptions.of(resources.checkpoint_every, output), folder, earlier)
     return answer, job, problem, limits, resources
 
@@ -324,4 +322,4 @@ def _as_asked(run: Place, kept: DataSpec, given: DataSpec) -> DataSpec:
         raise UsageError(f"{run}: the data of this run was in memory; call dfeas.resume(run, X, labels)")
     mask = kept.mask if given.mask is None else given.mask
     choice = anew.choice or (kept.choice if anew.by_path else ALL)
-    return structs.replace(kept, where=anew.where, labels=anew.labels, also=anew.also or kept.also, mask=mask, choice=choice)
+    return replace(kept, where=anew.where, labels=anew.labels, also=anew.also or kept.also, mask=mask, choice=choice)

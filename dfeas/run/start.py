@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from msgspec.structs import replace
 
 from dfeas.answers.base import Predictor
 from dfeas.answers.files import CERTIFICATE, NEAREST, RESULT, certificate_of, classes_of, load_result
@@ -25,6 +24,7 @@ from dfeas.methods.protocol import Facts, Start
 from dfeas.methods.registry import METHODS
 from dfeas.methods.working_set.batches import least_columns
 from dfeas.passes.block import Columns
+from dfeas.records import replace
 from dfeas.run.checkpoint.codec import load
 from dfeas.verify.certificate import HYPERPLANE, Certificate, direction
 

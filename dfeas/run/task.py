@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -20,6 +20,7 @@ from dfeas.machine import used_bytes
 from dfeas.methods.protocol import Bracket, Evidence
 from dfeas.passes.inspection import Look, add_look, take_look
 from dfeas.passes.protocol import Question, of_class
+from dfeas.records import replace
 from dfeas.run.recovery import Checking, Portions, recover, separator
 from dfeas.run.resources import Limits, never
 from dfeas.run.solver_thread import run_solver, run_solver_here
@@ -153,7 +154,7 @@ class Task(ABC, Generic[E]):
 
     def expire(self, limits: Limits, seconds: float) -> None:
         """Decide without an answer, as time has passed."""
-        self.record = structs.replace(self.record, seconds=seconds)
+        self.record = replace(self.record, seconds=seconds)
         self.decide(limits)
 
     def give_up(self, stopped: str) -> None:
@@ -253,7 +254,7 @@ class VerdictTask(Task[Outcome]):
     def decide(self, limits: Limits) -> None:
         self.decision = decide(self.record, self.goal, limits)
         if self.decision == Decision(Stop.VERDICT, EPS_INFEASIBLE) and self.method.evidence(self.state).gordan is None:
-            self.record = structs.replace(self.record, stalled="its upper end is small, and no weights show that")
+            self.record = replace(self.record, stalled="its upper end is small, and no weights show that")
             self.decision = Decision(Stop.STALLED)
 
     def expire(self, limits: Limits, seconds: float) -> None:
@@ -359,9 +360,7 @@ class VerdictTask(Task[Outcome]):
             return
         self.goal = _raise_goal(self.goal, self.record, self.decision)
         upper = check.margin_upper if isinstance(check, Check) else self.record.margin_upper
-        stalled = structs.replace(
-            self.record, seconds=seconds, margin_upper=upper, stalled=f"the evidence is refused, {refused}"
-        )
+        stalled = replace(self.record, seconds=seconds, margin_upper=upper, stalled=f"the evidence is refused, {refused}")
         if self.goal.eps is None and isinstance(check, Check) and upper <= NEARLY_ZERO:
             self.record = stalled  # no pass brings float64 nearer to zero
         self.expire(limits, seconds)
@@ -374,7 +373,7 @@ class VerdictTask(Task[Outcome]):
         wide = tolerance is None or self.decision != Decision("verdict", FEASIBLE)
         if wide or upper - check.margin_lower <= (tolerance or 0.0) * upper:
             return False
-        self.goal = structs.replace(self.goal, unproved=(self.record.margin_lower - check.margin_lower) / upper)
+        self.goal = replace(self.goal, unproved=(self.record.margin_lower - check.margin_lower) / upper)
         return True
 
     def _refuse(self, check: Check | CheckFailedError) -> str:
@@ -415,5 +414,5 @@ def blank(method: str, upper: float) -> Record:
 def _raise_goal(goal: Goal, record: Record, decision: Decision) -> Goal:
     """The goal after refused evidence: it must get twice as good before it is checked again, and what was refused is not."""
     if decision.verdict == FEASIBLE:
-        return structs.replace(goal, feasible_above=2 * record.margin_lower)
-    return structs.replace(goal, infeasible_below=min(record.margin_upper, record.margin_upper / 2))
+        return replace(goal, feasible_above=2 * record.margin_lower)
+    return replace(goal, infeasible_below=min(record.margin_upper, record.margin_upper / 2))

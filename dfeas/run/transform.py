@@ -8,12 +8,10 @@ centring. A feature that is the same everywhere is not scaled.
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import replace
 from math import hypot
 from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec import structs
 from numpy.typing import NDArray
 
 from dfeas.data.collections import collection_of
@@ -29,6 +27,7 @@ from dfeas.errors import UsageError, format_bytes
 from dfeas.machine import threads_here
 from dfeas.passes.protocol import Together
 from dfeas.passes.survey import Moments, MomentsAnswer, Summary, Survey
+from dfeas.records import replace
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -58,17 +57,17 @@ def with_transform(data: Data, transform: Transform, memory: int, client: Client
             transform = _numbers(transform, moments)
         if summary is not None:
             mark = mark_of(dataset, summary.checksums)
-            dataset = structs.replace(dataset.without_cache(), mark=mark, expected=summary.checksums)
+            dataset = replace(dataset.without_cache(), mark=mark, expected=summary.checksums)
     if known:
         return _see_with((source, dataset), transform)
-    transform = structs.replace(transform, points=dataset.n)
+    transform = replace(transform, points=dataset.n)
     if transform.features:
-        unit = _see_with((source, dataset), structs.replace(transform, length=None, normalize=True))
+        unit = _see_with((source, dataset), replace(transform, length=None, normalize=True))
         summary, reads = _look(unit, memory, client, progress, None)[0], reads + 1
     if not transform.normalize:
         about = dataset.header if summary is None else summary
         assert about is not None, "surveyed, if it is no dataset"
-        transform = structs.replace(transform, length=radius_of(dataset, about.norm_max) or 1.0)
+        transform = replace(transform, length=radius_of(dataset, about.norm_max) or 1.0)
     source, dataset = _see_with((source, dataset), transform)
     dataset.surveyed = None if summary is None else (summary, reads)
     return source, dataset
@@ -87,7 +86,7 @@ def as_planned(dataset: Dataset, transform: Transform) -> Dataset:
     shift = (0.0,) * dataset.m if transform.center else ()
     factor = (1.0,) * dataset.m if transform.scale is not None else ()
     length = None if transform.normalize else 1.0
-    return transform_features(dataset, structs.replace(transform, points=dataset.n, shift=shift, factor=factor, length=length))
+    return transform_features(dataset, replace(transform, points=dataset.n, shift=shift, factor=factor, length=length))
 
 
 def _refuse_sparse(dataset: Dataset, transform: Transform) -> None:
@@ -97,7 +96,7 @@ def _refuse_sparse(dataset: Dataset, transform: Transform) -> None:
 
 def _see_with(data: Data, transform: Transform) -> Data:
     source, dataset = data
-    return replace(source, spec=structs.replace(source.spec, transform=transform)), transform_features(dataset, transform)
+    return replace(source, spec=replace(source.spec, transform=transform)), transform_features(dataset, transform)
 
 
 def _look(
@@ -161,7 +160,7 @@ def _numbers(transform: Transform, moments: MomentsAnswer) -> Transform:
         plain = same if transform.scale == "std" or transform.center else spread == 0
         with np.errstate(divide="ignore", over="ignore"):
             factor = np.where(plain, 1.0, np.clip(1 / spread, *FACTORS))
-    return structs.replace(transform, shift=tuple(shift.tolist()), factor=tuple(factor.tolist()))
+    return replace(transform, shift=tuple(shift.tolist()), factor=tuple(factor.tolist()))
 
 
 def mark_of(dataset: Dataset, checksums: NDArray[np.uint32]) -> str:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import math
 import time
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from dfeas.answers.files import versions
 from dfeas.answers.result import STRICTLY, Result, Side, Sides
@@ -22,6 +21,7 @@ from dfeas.errors import CheckFailedError
 from dfeas.geometry.protocol import Geometry, facts_of
 from dfeas.methods.protocol import Sparse, weights_at_once
 from dfeas.problem import EPS, LEAST_EPS
+from dfeas.records import replace
 from dfeas.run.cost import PROBE, Probe, Projection, abreast, project
 from dfeas.run.recovery import Portions
 from dfeas.run.resources import RunOptions
@@ -74,7 +74,7 @@ class VerdictTarget(Struct, frozen=True, dict=True):
         session, dataset = self.session, self.session.dataset
         if self.job.kernel or dataset.header is None or not self.probe.worth(session.engine, dataset):
             return self.projection
-        return structs.replace(self.projection, seconds=self.probe.seconds(session.engine, dataset))
+        return replace(self.projection, seconds=self.probe.seconds(session.engine, dataset))
 
     def settle(self, surveyed: Surveyed) -> dict[str, Outcome] | None:
         """A zero point is a Gordan certificate by itself, for any labels. Raises CheckFailedError if the checker sees none."""
@@ -102,7 +102,7 @@ class VerdictTarget(Struct, frozen=True, dict=True):
             session.engine.keep_pairs(self.projection.tile_bytes, session.tiles)
         eps = request.eps or 0.0
         facts = facts_of(dataset, request.memory // count, job.tolerance, surveyed.radius, eps)
-        facts = structs.replace(facts, start=job.start)
+        facts = replace(facts, start=job.start)
         portions = Portions()
         if geometry.weighs_by_block and collection_of(dataset) is None:
             portions = Portions.of(dataset, weights_at_once(facts), session.scratch.folder.parent)
@@ -129,10 +129,10 @@ class VerdictTarget(Struct, frozen=True, dict=True):
         """What is returned of a task; one that was no race goes through the exact search where float64 leaves it open."""
         session, job = self.session, self.job
         if job.classes:
-            spec = structs.replace(session.source.spec, positive=name)
+            spec = replace(session.source.spec, positive=name)
             viewed = session.dataset.against_rest(name)
-            checking = structs.replace(session.checking, dataset=session.checking.dataset.against_rest(name))
-            session = structs.replace(session, dataset=viewed, source=replace(session.source, spec=spec), checking=checking)
+            checking = replace(session.checking, dataset=session.checking.dataset.against_rest(name))
+            session = replace(session, dataset=viewed, source=replace(session.source, spec=spec), checking=checking)
         dataset = session.dataset
         exact = not job.race and self.geometry.exact and not (dataset.transform or job.then == SEPARATED)
         if exact and outcome.is_open:

@@ -22,7 +22,7 @@ import struct
 import zipfile
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -39,6 +39,7 @@ from dfeas.data.storage.scratch import map_vector, part, pieces
 from dfeas.data.storage.zarr_arrays import read_header
 from dfeas.display import Displayed, Part, Row
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, DfeasError, NewerFormatError
+from dfeas.records import replace
 
 _FIELDS = ("kind", "y", "support", "weights", "fingerprint")
 _LONG = ("support", "weights")

@@ -12,7 +12,6 @@ they reach, and how many are of each class.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +22,7 @@ from dfeas.data.storage.readers import Buffers, Stop, unless_stopped
 from dfeas.data.storage.scratch import is_mapped
 from dfeas.errors import CheckFailedError, CorruptDataError
 from dfeas.exact.arithmetic import TINY, UP, Floats, Indices, Wide, gamma
+from dfeas.records import replace
 from dfeas.verify.blocks import Data, blocks, compare, crc, is_translated, require_features, require_support, share, signs_of
 from dfeas.verify.blocks import read as read_block
 from dfeas.verify.certificate import Answer, Certificate, Check, Checked, attempt

@@ -17,7 +17,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from msgspec import Struct, field
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from dfeas.data.storage.scratch import pieces, total
@@ -25,6 +24,7 @@ from dfeas.errors import CheckFailedError, spell
 from dfeas.exact.arithmetic import NORMS, TINY, UP, Fast, Floats, Indices, Wide, gamma, without_zeros
 from dfeas.exact.dyadic import signs as exact_signs
 from dfeas.exact.dyadic import split_integers
+from dfeas.records import replace
 from dfeas.verify.blocks import (
     Block,
     Data,

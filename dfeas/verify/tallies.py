@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from msgspec import Struct, field
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from dfeas.data.storage.readers import Stop
+from dfeas.records import replace
 from dfeas.verify.blocks import Block, Data, blocks
 from dfeas.verify.certificate import Answer, Certificate
 from dfeas.verify.view import FeatureMoments

@@ -32,8 +32,8 @@ from dfeas.answers.trace import what_is_missing
 from dfeas.cli.main import commands
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, UsageError
 from dfeas.exact.integers import independent
+from dfeas.records import replace
 from tests.exact import solution
-from tests.records import replace
 
 NONE = np.inf
 KINDS = ("row", "equality", "upper bound", "lower bound")

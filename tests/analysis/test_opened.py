@@ -17,10 +17,10 @@ import dfeas
 from dfeas.data.storage.stored_array import seal
 from dfeas.errors import CheckFailedError, CorruptDataError
 from dfeas.passes.survey import Moments, MomentsAnswer, _of
+from dfeas.records import replace
 from dfeas.verify.certificate import load
 from dfeas.verify.view import FeatureMoments, FeatureScaling
 from tests.analysis.making import Edit, forged
-from tests.records import replace
 
 
 @pytest.fixture(scope="module")

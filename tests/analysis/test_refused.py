@@ -17,11 +17,11 @@ import scipy.sparse
 
 import dfeas
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError
+from dfeas.records import replace
 from dfeas.verify.certificate import load
 from tests.analysis.test_feasible import LIMITS, frame
 from tests.analysis.test_models import patients, sm, smf
 from tests.analysis.test_thresholds import OrderedModel, people, stats
-from tests.records import replace
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

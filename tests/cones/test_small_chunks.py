@@ -24,11 +24,11 @@ from dfeas.errors import CorruptDataError
 from dfeas.linalg.points import dense
 from dfeas.passes.softmin import Softmin
 from dfeas.passes.survey import Survey
+from dfeas.records import replace
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.core import check
 from tests.cones.making import write
 from tests.cones.plain import cones_of, problem, unit
-from tests.records import replace
 
 MANY: dict[str, Any] = {"l": 40, "q": [2, 5, 5, 3, 4, 4] * 30, "s": [2, 4, 4, 3] * 25}
 CONES = list(cones_of(MANY))

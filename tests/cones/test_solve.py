@@ -20,10 +20,10 @@ from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
 from dfeas.methods.protocol import Facts
 from dfeas.passes.softmin import Softmin
+from dfeas.records import replace
 from dfeas.verify.core import check
 from tests.cones.making import CONE, least
 from tests.cones.plain import cones_of, element, matrix, problem, scaled, spectrum, unit
-from tests.records import replace
 
 METHODS = [name for name in CONE_METHODS if name != "mirror-prox-euclidean"]
 

@@ -27,8 +27,8 @@ from dfeas.passes.protocol import Ordered, Partial
 from dfeas.passes.select import Select
 from dfeas.passes.softmin import Softmin
 from dfeas.passes.steps import Online
+from dfeas.records import replace
 from tests.data.making import read_bytes
-from tests.records import replace
 
 QUESTION = Softmin(np.ones((5, 1)), np.ones(1))
 FULL = 64 * (5 * 4 + SIDES_WIDTH) + HELD_BYTES  # bytes that a block of the dataset takes

@@ -16,8 +16,8 @@ from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.readers import Cost
 from dfeas.errors import CorruptDataError
+from dfeas.records import replace
 from tests.data.making import flip, opened
-from tests.records import replace
 
 
 def read_all(dataset: Dataset) -> Cost:

@@ -19,9 +19,9 @@ from dfeas.data.storage.chunks import ChunkReader
 from dfeas.data.storage.object_path import ObjectPath
 from dfeas.data.storage.readers import Files
 from dfeas.data.views import transform_features
+from dfeas.records import replace
 from tests.conformance.readers import ReaderTests, Rows
 from tests.data.making import flip, opened
-from tests.records import replace
 
 Damage = Callable[[Path], Any]
 

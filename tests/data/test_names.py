@@ -12,9 +12,9 @@ import dfeas
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source, Transform
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError
+from dfeas.records import replace
 from dfeas.verify.certificate import load
 from tests.data.making import NAMES, opened
-from tests.records import replace
 from tests.typed import dfeas as typed
 
 N = 400

@@ -7,8 +7,8 @@ import pytest
 
 import dfeas
 from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.records import replace
 from tests.data.making import FILES, NAMES, SOURCES, M, N, flip, opened, points_of, source, stored
-from tests.records import replace
 
 NAMELESS = ("bare.csv", "plain.npy", "fortran.npy", "packed.npz", "csr.npz", "zarr2", "zarr3", "numpy", "chunks", "plain")
 ROWS = (None, 7, N - 1, N, N + 1, 64)

@@ -29,11 +29,11 @@ from dfeas.engine.local import LocalEngine
 from dfeas.errors import CorruptDataError
 from dfeas.passes.softmin import Softmin
 from dfeas.passes.survey import Survey
+from dfeas.records import replace
 from dfeas.verify import blocks
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.core import check
 from tests.data.making import opened
-from tests.records import replace
 
 ROWS, N, M = 3, 400, 5
 PER = 7

@@ -22,9 +22,9 @@ from dfeas.exact.arithmetic import Wide
 from dfeas.linalg.points import norms
 from dfeas.passes.block import Block
 from dfeas.passes.survey import Moments
+from dfeas.records import replace
 from dfeas.verify.certificate import Certificate, load
 from dfeas.verify.view import FeatureScaling
-from tests.records import replace
 
 WAYS: tuple[dict[str, Any], ...] = (
     {"transform": ["std", "center"]},

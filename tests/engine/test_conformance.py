@@ -14,8 +14,8 @@ from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.worker import open_cached
 from dfeas.methods.registry import METHODS
+from dfeas.records import replace
 from tests.conformance.engines import BYTES, PASSES, EngineTests, source
-from tests.records import replace
 
 __all__ = ["source"]  # a fixture of the tests below
 

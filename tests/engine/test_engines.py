@@ -25,10 +25,10 @@ from dfeas.passes.block import Block
 from dfeas.passes.protocol import Ordered, sums_bytes
 from dfeas.passes.softmin import Softmin
 from dfeas.passes.steps import Online
+from dfeas.records import replace
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.core import check_each
 from tests.bits import digest
-from tests.records import replace
 
 
 class Brackets:

@@ -23,9 +23,9 @@ from dfeas.passes.protocol import Ordered, Partial
 from dfeas.passes.softmin import Softmin
 from dfeas.passes.steps import Online
 from dfeas.passes.survey import Survey
+from dfeas.records import replace
 from dfeas.run.session import survey
 from tests.faults.faulty import wait_until
-from tests.records import replace
 
 QUESTION = Softmin(np.ones((50, 1)), np.ones(1))
 WHOLE = 40_000 * 50 * 4

@@ -19,12 +19,12 @@ from dfeas.kernels.checker.bounds import Kernel
 from dfeas.kernels.checker.core import KernelSums, balances
 from dfeas.kernels.kernel import opposite
 from dfeas.kernels.space import KERNEL_METHODS
+from dfeas.records import replace
 from dfeas.verify.certificate import load
 from dfeas.verify.core import check
 from tests.exact import conflicts
 from tests.fuzzing.oracle import whole
 from tests.kernels.making import KERNEL, NAMES, instance, ring, rings, texts
-from tests.records import replace
 from tests.run.test_resume import after, run_until
 from tests.verify.test_verify import marked
 

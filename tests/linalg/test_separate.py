@@ -24,8 +24,8 @@ from dfeas.linalg.separation.conflict import conflict, nearest
 from dfeas.linalg.separation.newton import Newton, conjugate_gradients, line_search
 from dfeas.linalg.separation.solver import Solution, solve
 from dfeas.linalg.separation.sparse_columns import column_matrix
+from dfeas.records import replace
 from tests.exact import conflicts, small_instance
-from tests.records import replace
 
 
 def matrix_of(A: np.ndarray, dtype: Any = np.float64) -> ColumnMatrix:

@@ -19,9 +19,9 @@ from dfeas.methods.working_set.batches import held_columns, schedule
 from dfeas.methods.working_set.method import PointWorkingSet
 from dfeas.passes.protocol import Partial
 from dfeas.passes.select import Select
+from dfeas.records import replace
 from tests.conformance.methods import copied
 from tests.methods.test_working_set import problem, states
-from tests.records import replace
 
 
 @pytest.fixture

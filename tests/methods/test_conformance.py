@@ -7,9 +7,9 @@ import numpy as np
 from dfeas.methods.protocol import Start
 from dfeas.methods.registry import METHODS
 from dfeas.methods.rescaled_perceptron import RescaledPerceptron
+from dfeas.records import replace
 from tests.conformance.methods import Instance, MethodTests
 from tests.methods.making import best_margin, problem, weights
-from tests.records import replace
 
 
 class TestLinearMethods(MethodTests):

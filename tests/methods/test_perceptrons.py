@@ -17,8 +17,8 @@ from dfeas.methods.perceptron import NormalizedPerceptron, OnlinePerceptron, per
 from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import METHODS
 from dfeas.methods.winnow import winnow
+from dfeas.records import replace
 from tests.methods.making import FAMILIES, best_margin, in_memory, problem, states
-from tests.records import replace
 
 planted = given(st.integers(2, 12), st.integers(10, 200), st.sampled_from([0.3, 0.1, 0.03]), st.integers(0, 999))
 

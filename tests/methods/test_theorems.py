@@ -16,8 +16,8 @@ from dfeas.methods.mirror_prox_one_pass import FIVE, OnePassMirrorProx
 from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import METHODS
 from dfeas.methods.smooth_perceptron import SmoothPerceptron
+from dfeas.records import replace
 from tests.methods.making import FAMILIES, engine_of, problem, states
-from tests.records import replace
 
 
 @pytest.mark.parametrize(("kind", "options"), FAMILIES, ids=str)

@@ -26,10 +26,10 @@ from dfeas.methods.working_set.batches import passes_ahead, solver_room
 from dfeas.methods.working_set.method import PointWorkingSet
 from dfeas.passes.protocol import Partial, Together
 from dfeas.passes.select import Select
+from dfeas.records import replace
 from tests.conformance.methods import copied
 from tests.exact import conflicts, small_instance
 from tests.fuzzing.thin import hair
-from tests.records import replace
 
 
 def problem(

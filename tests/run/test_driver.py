@@ -21,6 +21,7 @@ from dfeas.methods.registry import METHODS
 from dfeas.passes.protocol import OnVectors
 from dfeas.problem import Goal as Wanted
 from dfeas.problem import Problem
+from dfeas.records import replace
 from dfeas.run.driver import Course, run
 from dfeas.run.execute import execute
 from dfeas.run.resources import Limits, Output, Resources, RunOptions
@@ -30,7 +31,6 @@ from dfeas.run.task import VerdictTask
 from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, Decision, Goal, decide, passes_to_gap, remaining_passes
 from dfeas.verify.certificate import Certificate, Check
 from tests.checkers import Each
-from tests.records import replace
 from tests.run.making import RECORD, opened
 
 LIMITS = Limits(max_passes=7, time_limit=20.0)

@@ -22,10 +22,10 @@ from dfeas.methods.protocol import Led, RideAlong
 from dfeas.methods.registry import METHODS
 from dfeas.passes.inspection import Inspected
 from dfeas.passes.select import Select
+from dfeas.records import replace
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.core import check, conclude_separator, sight
 from tests.bits import content
-from tests.records import replace
 from tests.run.making import opened
 
 ROWS = 100

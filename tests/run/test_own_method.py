@@ -18,9 +18,9 @@ from dfeas.errors import BadInputError, UsageError
 from dfeas.methods.perceptron import NormalizedPerceptron, NormalizedPerceptronState
 from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Traits
 from dfeas.methods.vector import column, softmin, upper_end
+from dfeas.records import replace
 from dfeas.reports.compare import Run, load_run
 from dfeas.reports.page import list_commands
-from tests.records import replace
 
 OURS, MINE = "normalized-perceptron", NormalizedPerceptron(Traits("mine"))
 

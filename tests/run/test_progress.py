@@ -16,12 +16,12 @@ import pytest
 
 import dfeas
 from dfeas.errors import format_bytes
+from dfeas.records import replace
 from dfeas.run.progress.screen import Line, Screen
 from dfeas.run.progress.terminal import IngestProgress, Scoreboard, Terminal
 from dfeas.run.resources import attend_runs
 from dfeas.settings import parse_bytes
 from tests.cli import terminal
-from tests.records import replace
 from tests.run.making import RECORD, Clock, Gone, Live, events_of
 
 PASS = replace(RECORD, passes=7, margin_lower=-1.234e-3, margin_upper=2.345e-2, violated=1234, seconds=70.0, pass_seconds=10.0)

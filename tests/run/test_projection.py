@@ -25,6 +25,7 @@ from dfeas.methods.working_set.batches import basis_bytes, capacity, passes_ahea
 from dfeas.passes.select import Select
 from dfeas.passes.survey import Survey
 from dfeas.problem import Goal, Problem
+from dfeas.records import replace
 from dfeas.run.cost import PROCESS_BYTES, Probe, choose_method, limit_passes, project
 from dfeas.run.resources import Limits, Resources
 from dfeas.run.session import open_session
@@ -33,7 +34,6 @@ from dfeas.run.verdict import VerdictTarget
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.points import Points as CheckedPoints
 from dfeas.verify.tallies import look_at
-from tests.records import replace
 from tests.run.making import events_of, opened, run_until
 
 POINTS = PointSpace()

@@ -18,13 +18,13 @@ from dfeas.answers.trace import TraceFile
 from dfeas.data.source import DataSpec
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.problem import Goal, Problem
+from dfeas.records import replace
 from dfeas.run.checkpoint.folder import run_folder
 from dfeas.run.execute import execute
 from dfeas.run.resources import Limits, Output, Resources, RunOptions
 from dfeas.run.session import Checking, open_session
 from dfeas.run.spec import Request, RunSpec
 from tests.cli.making import start, wait_for
-from tests.records import replace
 from tests.run.making import after, digest, events_of, run_until
 from tests.typed import dfeas as typed
 

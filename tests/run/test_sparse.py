@@ -12,10 +12,10 @@ from dfeas.data.generate.points import SparseInstance, generate
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import CheckFailedError
 from dfeas.linalg.separation import AT, sparse_columns
+from dfeas.records import replace
 from dfeas.verify.blocks import crc
 from dfeas.verify.certificate import Certificate, load
 from dfeas.verify.core import check
-from tests.records import replace
 from tests.run.making import opened
 
 

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 import dfeas
 from dfeas.cli.remote import _absolute_paths
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
+from dfeas.records import replace
 from dfeas.run.checkpoint.codec import dump
 from dfeas.run.resources import attend_runs
 from tests.exact import small_instance
-from tests.records import replace
 from tests.typed import dfeas as typed
 
 N, NEW, ROWS = 40_000, 400, 400

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 import dfeas
 from dfeas.answers.trace import MOST_ROWS, Trace
 from dfeas.errors import CorruptDataError, UsageError
-from tests.records import replace
+from dfeas.records import replace
 from tests.run.making import RECORD
 
 TIMES = {name for name in RECORD.to_json() if name.endswith("seconds")} | {"memory_bytes"}

@@ -13,12 +13,12 @@ import dfeas
 from dfeas.data.dataset import Dataset
 from dfeas.engine.local import LocalEngine
 from dfeas.kernels.kernel import NormalisedKernel, kernel_of
+from dfeas.records import replace
 from dfeas.verify.certificate import Certificate, Check, load
 from dfeas.verify.core import check
 from tests.cones.plain import cones_of, problem, scaled, spectrum, unit
 from tests.conformance.checkers import CheckerTests
 from tests.decimals import widest_margin
-from tests.records import replace
 from tests.verify.test_forged import is_true
 from tests.verify.test_verify import marked
 

@@ -10,10 +10,10 @@ import pytest
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, UsageError
 from dfeas.kernels.kernel import NormalisedKernel, kernel_of
+from dfeas.records import replace
 from dfeas.verify.certificate import Certificate, Check
 from dfeas.verify.core import check
 from tests.decimals import widest_margin
-from tests.records import replace
 from tests.verify.test_verify import marked
 
 POINTS = 5

@@ -18,13 +18,13 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from msgspec import Struct, field
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from dfeas.data.frames import is_frame, number, open_frame, plain
 from dfeas.data.storage.features import LEAST_IDS, LIKE_AN_ID, are_ids, no_column
 from dfeas.data.storage.numbers import array_of, exact, is_missing
 from dfeas.errors import BadInputError, spell
+from dfeas.records import replace
 
 SHOWN = 5
 """Columns, levels and points that a text names."""

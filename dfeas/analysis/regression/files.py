@@ -10,13 +10,12 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
-from msgspec import structs
 from numpy.typing import NDArray
 
 from dfeas.analysis.regression.blame import Part, Tally, find_fits
@@ -72,6 +71,7 @@ from dfeas.errors import BadInputError, UsageError
 from dfeas.linalg.csr import csr
 from dfeas.linalg.points import is_dense, stack_points
 from dfeas.problem import Problem
+from dfeas.records import replace
 from dfeas.run.resources import Output
 from dfeas.verify.separation import COMPLETE
 
@@ -246,7 +246,7 @@ def of_tables(path: str | Path, asked: Asked) -> Separations:
 
     def find(name: str) -> Separated:
         columns = [each for each in table.columns if each == name or each not in names]
-        return _of_columns(replace(table, columns=columns), structs.replace(asked, y=name))
+        return _of_columns(replace(table, columns=columns), replace(asked, y=name))
 
     return Separations.of(names, find)
 
@@ -269,7 +269,7 @@ def of_formula(path: str | Path, formula: str, asked: Asked) -> Separated:
     """What is proved of a formula about a table. Raises BadInputError for one that needs all rows, and they have no room."""
     table = RegressionFile.of(path, asked)
     parsed = Formula(formula, [name for name in table.columns if name not in asked.beside], asked.trust_formula)
-    asked = structs.replace(asked, formula=without_bar(formula))
+    asked = replace(asked, formula=without_bar(formula))
     needed = parsed.list_needed(table.columns)
     needed += [name for name in asked.beside if name not in (*needed, asked.weights)]
     every, size = list[RowBatch](), 0
@@ -286,11 +286,11 @@ def of_formula(path: str | Path, formula: str, asked: Asked) -> Separated:
         counted = np.searchsorted(places, np.concatenate([rows.numbers for rows in every]))
     weightless(len(whole), len(whole) if counted is None else len(counted))
     strata, times = (None if name is None else whole[name] for name in (asked.strata, asked.times))
-    regression = parsed.of(whole, structs.replace(asked, strata=strata, times=times), places.tolist(), counted)
+    regression = parsed.of(whole, replace(asked, strata=strata, times=times), places.tolist(), counted)
     dropped = sum(rows.dropped for rows in every)
     notes = (*table.reader.notes, *note_dropped(dropped, dropped + len(whole)), *regression.outcome.notes)
-    about = structs.replace(regression.outcome, notes=notes)
-    return check_likelihood(structs.replace(regression, outcome=about), asked)
+    about = replace(regression.outcome, notes=notes)
+    return check_likelihood(replace(regression, outcome=about), asked)
 
 
 def _in_parts(parsed: Formula, table: RegressionFile, needed: Sequence[str], asked: Asked) -> Separated:
@@ -341,7 +341,7 @@ class _Seen:
             raise BadInputError(f"{self.table.where}: no rows")
         about = self.values.outcome(self.asked.outcome, self.asked.positive)
         notes = note_dropped(self._dropped, self.values.rows + self._dropped)
-        self.outcome = structs.replace(about, notes=(*self.table.reader.notes, *notes, *about.notes))
+        self.outcome = replace(about, notes=(*self.table.reader.notes, *notes, *about.notes))
 
     @property
     def signs(self) -> int:
@@ -367,7 +367,7 @@ def _decide(seen: _Seen, design: Design, points: Callable[[RowBatch], Matrix]) -
     if names:
         read = [*seen.table.batches(1, [*seen.columns, *names])]
         columns = {None: None} | {name: np.concatenate([each.frame[name].to_numpy() for each in read]) for name in names}
-        asked = structs.replace(asked, strata=columns[asked.strata], times=columns[asked.times])
+        asked = replace(asked, strata=columns[asked.strata], times=columns[asked.times])
         kept = np.searchsorted(np.concatenate([each.places for each in read]), rows)
     of = read_beside(asked, range(seen.values.rows), kept)
     return check_likelihood(Regression(design, stack_points(matrices), np.concatenate(codes), about, rows.tolist(), *of), asked)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -41,6 +41,7 @@ from dfeas.display import Displayed, Grid, Part, Row, plain
 from dfeas.errors import BadInputError, DfeasError
 from dfeas.exact.dyadic import Integers, integer_signs
 from dfeas.problem import Problem
+from dfeas.records import replace
 from dfeas.run.exact.guesses import Reduction, find_spare
 from dfeas.run.exact.search import Face, settle_direction
 from dfeas.run.resources import Output

@@ -11,7 +11,6 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from dfeas.analysis.regression.design import (
@@ -30,6 +29,7 @@ from dfeas.analysis.regression.outcome import BOTH, Asked, Codes, Regression, Re
 from dfeas.analysis.regression.thresholds import find_order, read_beside
 from dfeas.data.storage.numbers import array_of, exact
 from dfeas.errors import BadInputError, UsageError, either, install, spell
+from dfeas.records import replace
 
 KINDS = {"Logit": "binary", "Probit": "binary", "MNLogit": "multinomial", "Poisson": "poisson", "OrderedModel": "ordinal"}
 KINDS |= {"ConditionalLogit": "conditional", "ConditionalPoisson": "poisson", "PHReg": "cox"}

@@ -26,7 +26,6 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from msgspec import Struct, field, structs
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from dfeas.analysis.regression.design import Design, Floats, Labels, Matrix, Places, find_gaps
@@ -36,6 +35,7 @@ from dfeas.data.labels import MOST_CLASSES, place_of, plain
 from dfeas.data.storage.numbers import array_of, exact
 from dfeas.data.writers.dataset import Progress
 from dfeas.errors import BadInputError, UsageError, none_of, spell
+from dfeas.records import replace
 from dfeas.run.resources import Limits, Resources
 from dfeas.settings import require_type
 

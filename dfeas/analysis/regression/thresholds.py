@@ -25,13 +25,13 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
-from msgspec.structs import replace
 
 from dfeas.analysis.regression.design import SPARSE_FROM, Column, Design, Floats, Labels, Places, inside, read_order
 from dfeas.analysis.regression.outcome import BOTH, IN_ORDER, Asked, Codes, Regression, Response, flat
 from dfeas.data.labels import plain
 from dfeas.data.storage.numbers import exact
 from dfeas.errors import BadInputError, UsageError
+from dfeas.records import replace
 
 _SURVIVAL = re.compile(r"\s*Surv\(\s*(\w+|`[^`]+`)\s*,([^,~]+)\)\s*~(.*)", re.DOTALL)
 

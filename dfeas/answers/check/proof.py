@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec.structs import replace
-
 from dfeas.answers.files import CERTIFICATE, require_followed
 from dfeas.answers.words import EPS_INFEASIBLE
 from dfeas.data.ingest.options import is_file
@@ -16,6 +14,7 @@ from dfeas.data.storage.places import place
 from dfeas.engine.local import local_engine
 from dfeas.errors import BadInputError, CheckFailedError, either
 from dfeas.problem import Function
+from dfeas.records import replace
 from dfeas.settings import parse_bytes
 from dfeas.verify.certificate import Certificate, Check
 from dfeas.verify.core import check

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-from msgspec import structs
 
 from dfeas.answers.check.claims import has_verdict, not_checked, require_claims, require_listed, require_whole
 from dfeas.answers.check.proof import as_seen, find_data, prove_again
@@ -23,6 +21,7 @@ from dfeas.data.storage.places import Place, place
 from dfeas.engine.local import LocalEngine, local_engine
 from dfeas.errors import CheckFailedError, UndecidedError
 from dfeas.problem import Function, Problem, Transforms
+from dfeas.records import replace
 from dfeas.settings import parse_bytes, require_type
 from dfeas.verify.certificate import BALL, Certificate, Check, Kind, load
 from dfeas.verify.core import Reach, check, check_each, positives, reach
@@ -227,7 +226,7 @@ def _verify_classes(
         raise UndecidedError(f"{path}: no class has a verdict ({whole.get('stopped')}): they claim nothing to check")
     evidence = [load(folders[name] / CERTIFICATE) for name in decided]
     spec = find_data(path, {**whole, "sides": None}, given, evidence[0].view, follow)
-    spec = structs.replace(spec, positive=None, one_vs_rest=True)
+    spec = replace(spec, positive=None, one_vs_rest=True)
     dataset = open_source(Source(spec).within(parse_bytes(memory)))
     if dataset.fingerprint not in ("", whole["fingerprint"]):
         raise CheckFailedError(f"{path / RESULT}: fingerprint is {whole['fingerprint']!r}, which is not that of the data")
@@ -307,6 +306,6 @@ def verify_certificate(
     own = seen or Transform()
     if asked.transform and asked.transform != Transform(own.scale, own.center, own.normalize):
         raise CheckFailedError(f"{where}: it is about points {own.words}, not {asked.transform.words}")
-    asked = structs.replace(asked, intercept=False if asked.intercept is None and made.kernel else asked.intercept)
+    asked = replace(asked, intercept=False if asked.intercept is None and made.kernel else asked.intercept)
     source = resolve(Source(asked))
     return prove_again(where, as_seen(source.spec, made.view), made, kernel, quick, memory, source.there)

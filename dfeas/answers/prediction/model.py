@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
-
 from dfeas.answers.files import CERTIFICATE, classes_of, find_url, load_result, require_followed
 from dfeas.data.dataset import Dataset
 from dfeas.data.frames import columns_of
@@ -29,6 +27,7 @@ from dfeas.geometry.registry import geometry_again
 from dfeas.linalg.points import Floats
 from dfeas.methods.vector import Expansion
 from dfeas.problem import Function
+from dfeas.records import replace
 from dfeas.settings import parse_bytes
 from dfeas.verify.certificate import HYPERPLANE, Certificate, direction, load
 

@@ -8,7 +8,6 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +27,7 @@ from dfeas.engine.memory import thread_bytes
 from dfeas.errors import BadInputError, UsageError, install
 from dfeas.geometry.protocol import Rule
 from dfeas.linalg.points import Floats
+from dfeas.records import replace
 from dfeas.settings import parse_bytes
 
 if TYPE_CHECKING:

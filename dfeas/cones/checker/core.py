@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -24,6 +24,7 @@ from dfeas.cones.checker.rows import ConeRows, DenseConeRows, SparseConeRows, bo
 from dfeas.data.storage.layout import PADDING, kind_of, rows_of
 from dfeas.errors import CheckFailedError, CorruptDataError
 from dfeas.exact.arithmetic import NORMS, UP, Floats, U, gamma, longest
+from dfeas.records import replace
 from dfeas.verify.balance import balance
 from dfeas.verify.blocks import Block, Data, require_support
 from dfeas.verify.certificate import Answer, Certificate, Check, attempt

@@ -11,7 +11,7 @@ import shutil
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -41,6 +41,7 @@ from dfeas.data.writers.dataset import ASIDE, DatasetWriter, Labelled, Pool, Pro
 from dfeas.data.writers.sparse import SparsePieces, SparseWriter
 from dfeas.errors import BadInputError, UsageError, spell
 from dfeas.linalg.points import Points, is_dense
+from dfeas.records import replace
 
 Note = Callable[[str], None]
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +30,7 @@ from dfeas.data.storage.places import Place, absolute, is_url, local, place
 from dfeas.data.storage.zarr_arrays import open_labels
 from dfeas.errors import BadInputError, UsageError, format_bytes, install, spell, spell_ingest
 from dfeas.linalg.points import Points, nbytes, stack_points
+from dfeas.records import replace
 
 if TYPE_CHECKING:  # pyarrow may be absent
     from dfeas.data.ingest.csv_file import CsvColumns

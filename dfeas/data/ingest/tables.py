@@ -5,7 +5,7 @@ files of Stata, SPSS and SAS.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, pairwise
 from typing import Any
@@ -30,6 +30,7 @@ from dfeas.data.storage.numbers import exact
 from dfeas.data.storage.places import Place, require_width, seekable
 from dfeas.errors import BadInputError, UsageError, install, spell
 from dfeas.linalg.points import Points
+from dfeas.records import replace
 
 
 def dtype_of(field: Any, where: str) -> np.dtype[Any]:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 import numpy as np
-from msgspec.structs import replace
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
@@ -25,6 +24,7 @@ from dfeas.data.storage.places import Place, ask_at, names_in, require_chunks, r
 from dfeas.data.storage.readers import RowReader, SliceReader
 from dfeas.data.storage.stored_array import FILE
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, absent
+from dfeas.records import replace
 
 LABELS = "label"
 """What an array is called that has labels."""

@@ -13,7 +13,6 @@ from threading import Event
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 import numpy as np
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from dfeas.data.dataset import refuse_unusable
@@ -31,6 +30,7 @@ from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.linalg.points import Floats, Points, norms
 from dfeas.passes.block import Block
 from dfeas.passes.survey import Summary, Survey, checksum
+from dfeas.records import replace
 
 if TYPE_CHECKING:
     from dfeas.data.ids import Ids

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from typing import Any, ClassVar
 
@@ -35,6 +35,7 @@ from dfeas.exact.arithmetic import UP_SUMS as UP
 from dfeas.exact.arithmetic import Floats, Indices, Wide, gamma
 from dfeas.exact.dyadic import common, scale_integers, split_integers
 from dfeas.kernels.checker.bounds import BoundedValues, Kernel, Same, bound_quickly, bound_values
+from dfeas.records import replace
 from dfeas.verify.blocks import Block, Data, blocks_of, code_of, point_of, require_signs, require_support, signs_of
 from dfeas.verify.certificate import Answer, Certificate, Check, attempt
 from dfeas.verify.points import NEARLY, Points

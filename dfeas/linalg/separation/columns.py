@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from dfeas.linalg.blas import beat, cut_evenly, side_by_side
 from dfeas.linalg.points import Floats, Indices, buffer, convert_entries, fresh, gather_rows
 from dfeas.linalg.separation import AT
+from dfeas.records import replace
 
 
 class ColumnMatrix(Struct, frozen=True, dict=True):

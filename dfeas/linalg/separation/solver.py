@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
 from dfeas.linalg.basic import basic, independent
 from dfeas.linalg.blas import one_thread
@@ -15,6 +14,7 @@ from dfeas.linalg.separation.conflict import among_heavy, conflict, find_conflic
 from dfeas.linalg.separation.newton import Newton
 from dfeas.linalg.separation.rescaling import RescaledColumns
 from dfeas.linalg.separation.rounds import Round, lowest
+from dfeas.records import replace
 
 SEPARATED, CONFLICT, UNRESOLVED = "separated", "conflict", "unresolved"
 

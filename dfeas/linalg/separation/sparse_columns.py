@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from dfeas.linalg import csr
@@ -16,6 +15,7 @@ from dfeas.linalg.csr import csr_array
 from dfeas.linalg.points import Floats, Indices, Points, is_dense
 from dfeas.linalg.separation import AT
 from dfeas.linalg.separation.columns import ColumnMatrix
+from dfeas.records import replace
 
 
 class SparseMatrix(ColumnMatrix, frozen=True, eq=False, dict=True):

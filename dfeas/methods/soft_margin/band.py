@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -36,6 +36,7 @@ from dfeas.linalg.blas import cut_evenly, one_thread, side_by_side
 from dfeas.linalg.points import Floats, Indices, Tile, combine_rows, is_dense, moments, norms, products, tile, times_rows
 from dfeas.linalg.separation.newton import conjugate_gradients
 from dfeas.passes.block import Columns
+from dfeas.records import replace
 
 DIRECT = 4000
 """Largest system that is factorised; beyond it conjugate gradients, by products with the points only."""

@@ -19,7 +19,7 @@ passes."""
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,7 @@ from dfeas.methods.soft_margin.problem import (
 from dfeas.passes.block import Columns
 from dfeas.passes.hinge import Hinge, HingeAnswer
 from dfeas.passes.protocol import Partial
+from dfeas.records import replace
 
 
 @dataclass(frozen=True, slots=True)

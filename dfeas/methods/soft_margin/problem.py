@@ -17,7 +17,7 @@ is C_i times the weights of the class and of the point, and 0 for points of the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import Any, Protocol, Self
 
@@ -31,6 +31,7 @@ from dfeas.passes.hinge import HingeAnswer, SquaredHingeAnswer
 from dfeas.passes.protocol import Partial, Question
 from dfeas.passes.select import sample
 from dfeas.passes.slacks import Multipliers, SampleCosts
+from dfeas.records import replace
 
 
 @dataclass(frozen=True, slots=True)

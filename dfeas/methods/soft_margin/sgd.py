@@ -14,7 +14,7 @@ Guarantee: f falls like log(T) / T in expectation, for points in random order; t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from dfeas.passes.hinge import Hinge, HingeAnswer
 from dfeas.passes.protocol import Ordered
 from dfeas.passes.slacks import SampleCosts
 from dfeas.passes.steps import Stochastic, StochasticCarry
+from dfeas.records import replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ Up to ``DIRECT`` features the read gives H; beyond that conjugate gradients solv
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -41,6 +41,7 @@ from dfeas.methods.soft_margin.problem import (
 from dfeas.passes.block import Columns
 from dfeas.passes.hinge import SquaredHinge, SquaredHingeAnswer
 from dfeas.passes.protocol import Partial
+from dfeas.records import replace
 
 DIRECT = 4000
 """Features up to which the curvature is read as a matrix, memory allowing."""

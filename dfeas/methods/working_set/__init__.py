@@ -52,9 +52,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Protocol
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, S, Sparse
+from dfeas.records import replace
 
 
 class WorkingSetThresholds(NamedTuple):

@@ -8,7 +8,6 @@ from math import log
 from typing import Any
 
 import numpy as np
-from msgspec import structs
 
 from dfeas.linalg.points import Floats, Indices
 from dfeas.linalg.separation.columns import ColumnMatrix
@@ -31,6 +30,7 @@ from dfeas.methods.working_set.batches import (
 from dfeas.passes.block import Columns
 from dfeas.passes.protocol import Blocks, Partial
 from dfeas.passes.select import Select, Selection
+from dfeas.records import replace
 
 
 class PointWorkingSetState(WorkingSetState, frozen=True, kw_only=True):
@@ -81,16 +81,16 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
 
     def tell(self, state: PointWorkingSetState, answer: Any) -> Any:
         if state.solution is not None and state.solution.outcome == CONFLICT:
-            state = structs.replace(state, refused=True)
+            state = replace(state, refused=True)
         if state.columns is None or not self._batch(state):
             return WorkingSet.tell(self, state, answer)
         if not answer.violated:
-            return structs.replace(state, met=len(self._schedule(state).batches))
-        met = structs.replace(state, met=state.met + 1)
+            return replace(state, met=len(self._schedule(state).batches))
+        met = replace(state, met=state.met + 1)
         if len(state.columns) + len(answer.index) <= state.cap:
             return self._solve_with(met, answer)
         columns = _keep_lowest(state.columns, answer, _direction(state), state.cap)
-        return self.solve_columns(structs.replace(met, columns=columns))
+        return self.solve_columns(replace(met, columns=columns))
 
     def _threshold(self, state: PointWorkingSetState) -> float:
         """Columns up to this score are wanted: on the first pass, by the scores of the sample, as many as the schedule says."""
@@ -136,14 +136,12 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
         if not (len(answer.index) if full else fresh) and (full or closeness == state.closeness):
             if first:
                 return state  # this pass asked for violated columns; those that bound the margin come with the next
-            return structs.replace(
-                state, stalled="all columns that matter are in memory, and float64 tells their margin no better"
-            )
-        state = structs.replace(state, closeness=closeness)
+            return replace(state, stalled="all columns that matter are in memory, and float64 tells their margin no better")
+        state = replace(state, closeness=closeness)
         if full:
             after = self._drop_columns(state, answer)
             moved = fresh or (after.bracket.lower, after.bracket.upper) != (before.lower, before.upper)
-            return after if moved else structs.replace(after, stalled="float64 tells the margin of the kept columns no better")
+            return after if moved else replace(after, stalled="float64 tells the margin of the kept columns no better")
         return self._solve_with(state, answer)
 
     def _solve_with(self, state: PointWorkingSetState, answer: Selection) -> PointWorkingSetState:
@@ -155,7 +153,7 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
         # in memory that has room for what the schedule expects, so that W is not copied each time
         assert state.columns is not None
         joined = answer.append_to(state.columns, min(state.cap, self._schedule(state).columns))
-        return self.solve_columns(structs.replace(state, columns=joined), spread=not parts)
+        return self.solve_columns(replace(state, columns=joined), spread=not parts)
 
     def solve_columns(self, state: PointWorkingSetState, spread: bool = True) -> PointWorkingSetState:
         """Separate W from where the last separator stands, and more closely where that is wanted; if a conflict is ``spread``
@@ -173,7 +171,7 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
             closer = solve(matrix, solution, state.closeness)
             steps = solution.steps + closer.steps
             solution = closer.with_upper(solution) if closer.outcome == SEPARATED else solution.with_upper(closer)
-            solution = structs.replace(solution, steps=steps)
+            solution = replace(solution, steps=steps)
         return _note_solution(state, matrix, solution)
 
     def _look_wrong(self, state: PointWorkingSetState, answer: Selection) -> list[tuple[Columns, Floats]]:
@@ -217,8 +215,8 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
         if found.outcome != CONFLICT:
             return None
         # the y that has the others right shows which are wrong
-        found = structs.replace(found, w=state.solution.w, margin=float(scores.min()))
-        return _note_solution(structs.replace(state, columns=columns), matrix, found)
+        found = replace(found, w=state.solution.w, margin=float(scores.min()))
+        return _note_solution(replace(state, columns=columns), matrix, found)
 
     def _drop_columns(self, state: PointWorkingSetState, answer: Selection) -> PointWorkingSetState:
         """Keep the lowest of W and of what was taken, as many as there is room for, and separate them; |Ax| does not grow."""
@@ -227,15 +225,15 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
         answer.pieces.clear()
         wider = state.facts.tolerance is not None or state.bracket.lower > 0
         closeness = min(AT.capped_tolerance, state.closeness or 1.0) if wider else None
-        state = structs.replace(state, columns=columns, closeness=closeness, dropped=True)
+        state = replace(state, columns=columns, closeness=closeness, dropped=True)
         if state.falls_back:
-            return structs.replace(self.solve_columns(_approach(state, answer)), falls_back=wider)
+            return replace(self.solve_columns(_approach(state, answer)), falls_back=wider)
         helped = answer.violated <= AT.fewer * state.fewest
-        after = self.solve_columns(structs.replace(state, fewest=min(state.fewest, answer.violated)))
-        return structs.replace(after, falls_back=wider or not helped)
+        after = self.solve_columns(replace(state, fewest=min(state.fewest, answer.violated)))
+        return replace(after, falls_back=wider or not helped)
 
     def evidence(self, state: PointWorkingSetState) -> Evidence:
-        return structs.replace(WorkingSet.evidence(self, state), nearest=partial(_find_nearest, state))
+        return replace(WorkingSet.evidence(self, state), nearest=partial(_find_nearest, state))
 
     def bound(self, facts: Facts, margin: float) -> float:
         """One for each point while memory holds them all, otherwise as above: a sample, those until W is full, and others."""
@@ -261,19 +259,19 @@ def _note_solution(state: PointWorkingSetState, matrix: ColumnMatrix, solution: 
     """With a solution of W, and with its x where |Ax| is less than before."""
     columns = state.columns
     assert columns is not None
-    state = structs.replace(state, solution=solution, steps=state.steps + solution.steps)
+    state = replace(state, solution=solution, steps=state.steps + solution.steps)
     if state.best is None or solution.upper < state.bracket.upper:
         score = matrix.scores_of(solution.rows, solution.y)
         index = columns.index[solution.rows]
         order = np.argsort(index)
         best = Sparse(index[order], solution.weight[order], score[order], solution.y)
         z = matrix.combine_rows(solution.rows, solution.weight)
-        state = structs.replace(state, best=best, z=z, bracket=state.bracket.with_upper(solution.upper))
+        state = replace(state, best=best, z=z, bracket=state.bracket.with_upper(solution.upper))
     if solution.outcome == CONFLICT and len(columns) == state.facts.n:
         low = float(matrix.scores(solution.y, np.inf).min())
-        state = structs.replace(state, bracket=state.bracket.with_separator(solution.y, low))
+        state = replace(state, bracket=state.bracket.with_separator(solution.y, low))
     if solution.outcome not in (SEPARATED, CONFLICT):
-        state = structs.replace(state, stalled=describe_unresolved(state.facts))
+        state = replace(state, stalled=describe_unresolved(state.facts))
     return state
 
 
@@ -313,7 +311,7 @@ def _approach(state: PointWorkingSetState, answer: Selection) -> PointWorkingSet
     t = min(1.0, max(0.0, -float(state.z @ step) / square)) if square > 0 and len(place) else 0.0
     z = state.z + t * step
     best = _sparse(np.append(state.best.index, answer.arg), np.append((1 - t) * state.best.weight, t))
-    return structs.replace(state, z=z, best=best, bracket=state.bracket.with_upper(float(np.linalg.norm(z))))
+    return replace(state, z=z, best=best, bracket=state.bracket.with_upper(float(np.linalg.norm(z))))
 
 
 def _sparse(index: Indices, weight: Floats) -> Sparse:

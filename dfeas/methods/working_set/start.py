@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from dfeas.linalg import separation
 from dfeas.linalg.points import Floats
@@ -36,6 +36,7 @@ from dfeas.methods.working_set.method import PointWorkingSet, PointWorkingSetSta
 from dfeas.passes.block import Columns
 from dfeas.passes.protocol import Partial, Together
 from dfeas.passes.select import Named, Select, Selection
+from dfeas.records import replace
 
 KNOWN, NEW, NEAREST, SAMPLE, ALL = "the conflict", "new points", "nearest points", "sample", "all points"
 """What the next pass looks for."""
@@ -61,7 +62,7 @@ class WarmStart(Wrapping):
             return state
         of_conflict = KNOWN if start.blocks else NEAREST
         looks_for = of_conflict if len(start.rows) else NEW if start.blocks else ALL
-        return StartState(structs.replace(state, solution=_as_solution(start.y)), looks_for)
+        return StartState(replace(state, solution=_as_solution(start.y)), looks_for)
 
     def ask(self, state: Any) -> Any:
         if not isinstance(state, StartState):
@@ -75,7 +76,7 @@ class WarmStart(Wrapping):
         if state.looks_for == ALL:
             return _lowest(_y_of(state), min(plan.band or facts.n, max(state.first.cap - plan.count, half)), facts.blocks)
         lowest = _lowest(start.y, min(plan.count, half), len(drawn.blocks))
-        return structs.replace(drawn, pass_=Together((lowest, drawn.pass_)))
+        return replace(drawn, pass_=Together((lowest, drawn.pass_)))
 
     def _plan(self, state: StartState) -> Schedule:
         return schedule(state.first.facts, state.first.cap, self.method.seed)
@@ -85,18 +86,18 @@ class WarmStart(Wrapping):
             return self.method.tell(state, answer)
         facts = state.first.facts
         if state.looks_for == KNOWN:
-            again = structs.replace(state, looks_for=NEAREST) if _start_of(facts).y.any() else self.method.init(facts)
+            again = replace(state, looks_for=NEAREST) if _start_of(facts).y.any() else self.method.init(facts)
             return self._find_conflict(state, answer) or again
         if state.looks_for == NEW:
             if not answer.violated:
-                return structs.replace(state, looks_for=ALL)
+                return replace(state, looks_for=ALL)
             columns = answer.columns
             return self._turn(state, columns) if answer.violated <= facts.m else StartState(state.first, SAMPLE, columns)
         if state.looks_for == ALL:
             return self._take_lowest(state, answer)
         lowest, drawn = answer
         if state.columns is None and not lowest.violated:
-            return structs.replace(state, looks_for=ALL)
+            return replace(state, looks_for=ALL)
         near = state.looks_for == NEAREST and lowest.violated <= facts.m
         return self._join(state, lowest.columns if near else drawn)
 
@@ -106,14 +107,14 @@ class WarmStart(Wrapping):
         if left is None:
             return then
         joined = Columns.concatenate([left, columns])
-        turned = self.method.solve_columns(structs.replace(state.first, columns=joined)).solution
+        turned = self.method.solve_columns(replace(state.first, columns=joined)).solution
         if turned is None or turned.outcome != SEPARATED:
             return then
-        return StartState(structs.replace(state.first, solution=_as_solution(turned.y)), ALL)
+        return StartState(replace(state.first, solution=_as_solution(turned.y)), ALL)
 
     def _find_conflict(self, state: StartState, columns: Columns) -> PointWorkingSetState | None:
         """The method's state where the points of the earlier conflict still conflict."""
-        found = self._solve(structs.replace(state.first, columns=columns, solution=None))
+        found = self._solve(replace(state.first, columns=columns, solution=None))
         return found if found.solution is not None and found.solution.outcome == CONFLICT else None
 
     def _solve(self, state: PointWorkingSetState) -> PointWorkingSetState:
@@ -124,17 +125,17 @@ class WarmStart(Wrapping):
         assert found.columns is not None
         order = np.argsort(found.columns.index)
         place = order[np.searchsorted(found.columns.index, found.best.index, sorter=order)]
-        return structs.replace(found, best=structs.replace(found.best, score=found.columns.take(place).unit() @ y, y=y))
+        return replace(found, best=replace(found.best, score=found.columns.take(place).unit() @ y, y=y))
 
     def _take_lowest(self, state: StartState, answer: Selection) -> Any:
         """After a pass with y. Many on its wrong side would be separated by another y that has all others wrong."""
         facts, columns = state.first.facts, answer.columns
         bracket = state.first.bracket.with_separator(_y_of(state), answer.low)
         met = len(self._plan(state).batches)
-        first = structs.replace(state.first, full=1, bracket=bracket, violated=answer.violated, met=met)
+        first = replace(state.first, full=1, bracket=bracket, violated=answer.violated, met=met)
         if 2 * answer.violated > len(columns):
             return StartState(first, SAMPLE, columns)
-        first = structs.replace(first, columns=columns, closeness=facts.tolerance)
+        first = replace(first, columns=columns, closeness=facts.tolerance)
         return first if bracket.lower > 0 and facts.tolerance is None else self._solve(first)
 
     def _join(self, state: StartState, columns: Columns) -> PointWorkingSetState:
@@ -145,7 +146,7 @@ class WarmStart(Wrapping):
             if len(others) > room:
                 others = others[np.linspace(0, len(others) - 1, room).astype(np.int64)]
             columns = Columns.concatenate([columns.take(others), state.columns])
-        return self._solve(structs.replace(state.first, columns=columns))
+        return self._solve(replace(state.first, columns=columns))
 
     def evidence(self, state: Any) -> Evidence:
         if not isinstance(state, StartState):

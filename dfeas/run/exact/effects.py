@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
-from msgspec.structs import replace
 
 from dfeas.exact.arithmetic import Floats
 from dfeas.exact.dyadic import Integers, integer_signs
 from dfeas.exact.echelon import Echelon, IntegerEntries, exponents
 from dfeas.exact.integers import independent, nullspace, primitive, solve, unscale_vectors
+from dfeas.records import replace
 from dfeas.run.exact.guesses import APART, heavy, whole
 from dfeas.run.exact.levels import Indices, Levels
 from dfeas.run.exact.partition import HEAVY

@@ -16,11 +16,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from msgspec import Struct, field, structs
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from dfeas.answers.words import EPS_INFEASIBLE, FEASIBLE, Stop
@@ -30,6 +29,7 @@ from dfeas.exact.dyadic import Integers, Matrix, common, integer_signs, split_in
 from dfeas.exact.integers import independent, orthogonal, primitive, product, shorten_vectors, solve, unscale_vectors
 from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Sparse
+from dfeas.records import replace
 from dfeas.run.exact.guesses import EvenPoints, Reduction, order, parts, whole
 from dfeas.run.exact.levels import Gaps, Levels, Pairs, even_places, flat, lift_direction, outside
 from dfeas.run.exact.partition import FacePartition, extend_weights, partition, shorten
@@ -327,8 +327,8 @@ def exact_outcome(session: Session, job: RunSpec, outcome: Outcome, how: RunOpti
     except Abandoned:
         better = Stop.INTERRUPTED if how.interruptions or how.stop() else Stop.TIME_LIMIT
     if isinstance(better, Stop):
-        better = outcome if outcome.check is not None else structs.replace(outcome, decision=Decision(better))
-    return structs.replace(better, ended=None)  # the search took time, too
+        better = outcome if outcome.check is not None else replace(outcome, decision=Decision(better))
+    return replace(better, ended=None)  # the search took time, too
 
 
 def _search_further(checking: Checking, job: RunSpec, outcome: Outcome, stop: Callable[[], bool]) -> Outcome | Stop:
@@ -352,12 +352,12 @@ def _search_further(checking: Checking, job: RunSpec, outcome: Outcome, stop: Ca
     (proved,) = checked.answers
     reads = outcome.reads + face.reads + checked.reads
     if not isinstance(proved, Check) or proved.verdict == EPS_INFEASIBLE:
-        return structs.replace(outcome, reads=reads)
+        return replace(outcome, reads=reads)
     tolerance = request.margin_tolerance
     enough = 0.0 if tolerance is None else (1 - tolerance) * outcome.record.margin_upper
     wide = proved.verdict != FEASIBLE or proved.margin_lower >= enough
     decision = Decision("verdict" if wide else "stalled", proved.verdict)
-    return structs.replace(outcome, decision=decision, certificate=better, check=proved, reads=reads)
+    return replace(outcome, decision=decision, certificate=better, check=proved, reads=reads)
 
 
 def _conflict_of(outcome: Outcome) -> Indices:

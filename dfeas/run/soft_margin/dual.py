@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +19,7 @@ from dfeas.linalg.points import Floats
 from dfeas.methods.soft_margin.band import Width
 from dfeas.passes.protocol import Partial
 from dfeas.passes.slacks import Multipliers
+from dfeas.records import replace
 
 GROUP_BYTES = 32 << 20
 """Dual variables that are asked for at a time."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from dfeas.methods.soft_margin.band import Width
 from dfeas.methods.soft_margin.problem import STEEP, Progress, SoftMargin, least_memory
 from dfeas.passes.protocol import Question, of_class
 from dfeas.passes.slacks import Losses, SampleCosts
+from dfeas.records import replace
 from dfeas.run.cost import Projection, find_abreast, project_soft
 from dfeas.run.resources import Limits, RunOptions
 from dfeas.run.session import Session, Surveyed
@@ -215,7 +216,7 @@ class SoftMarginTarget:
         if outcome.stopped not in (Stop.INTERRUPTED, Stop.TIME_LIMIT) and outcome.reads:
             outcome = look_again(session, self.options, outcome, self._method(surveyed, place).counted, surveyed.radius, code)
         if job.classes:
-            session = structs.replace(session, dataset=session.dataset.against_rest(name))
+            session = replace(session, dataset=session.dataset.against_rest(name))
         result = result_of(session, job, outcome, surveyed.reads + outcome.reads)
         positive = session.dataset.count(code) if code is not None else surveyed.positive
         sides = {label: Side(*side) for label, side in session.dataset.sides(positive).items()}
@@ -267,11 +268,11 @@ def look_again(
         best = replace(best, Y=Y_best, objective=objective, lower=np.minimum(best.lower, objective))
     widest, stopped, record = int(np.argmax(best.gap)), outcome.stopped, outcome.record
     ends = float(best.objective[widest]), float(best.lower[widest]), float(best.gap[widest])
-    record = structs.replace(record, objective=ends[0], lower=ends[1], gap=ends[2])
+    record = replace(record, objective=ends[0], lower=ends[1], gap=ends[2])
     if stopped == Stop.STALLED and ends[2] <= options.gap:
         stopped = Stop.VERDICT
     elif stopped == Stop.VERDICT and ends[2] > options.gap:
-        stopped, record = Stop.STALLED, structs.replace(record, stalled=f"float64 tells the minimum no better, as {STEEP}")
+        stopped, record = Stop.STALLED, replace(record, stalled=f"float64 tells the minimum no better, as {STEEP}")
     progress = replace(outcome.progress, best=best)
     return replace(outcome, progress=progress, stopped=stopped, record=record, reads=outcome.reads + 1)
 
