@@ -172,7 +172,7 @@ def test_no_module_of_the_core_imports_a_leaf() -> None:
 
 
 def test_the_rooms_stand_on_at_most_twelve_floors_without_a_circle() -> None:
-    below = {room: set(others) for room, others in ALLOWED.items()}
+    below = {room: others - {"records"} for room, others in ALLOWED.items()}
     floors = 0
     while below:
         ground = {room for room, others in below.items() if not others}
