@@ -116,13 +116,16 @@ def test_what_holds_up_to_rounding_only_is_decided_as_it_is_exactly(seed: int) -
 
 def _run(kind: str, folder: Path) -> Path:
     X, labels = dummies(600, 0)
-    if kind == "overlap":
+    if kind.startswith("overlap"):
         labels[np.flatnonzero(X[:, 1])[0]] = 0
+    if kind == "overlap in a plane":
+        X[:, 4] = X[:, 3] - 2 * X[:, 0]
     if kind == "complete":
         labels = np.where(X @ np.arange(1, 6) > 20, 1, 0)
     np.savez(folder / "both.npz", X=X, y=labels)
     dfeas.ingest(folder / "both.npz", folder / "data")
-    assert dfeas.separation(folder / "data", intercept=True, out=folder / "run").kind == kind
+    found = dfeas.separation(folder / "data", intercept=True, out=folder / "run")
+    assert (found.kind, len(found.flat)) == (kind.split(" ")[0], "plane" in kind)
     return folder / "run"
 
 
@@ -180,7 +183,7 @@ def forged_with(run: Path, change: dict[str, Any]) -> Path:
 class TestProofs(CheckerTests):
     """Kinds of separation are proved again from the file and the data, and nothing else is."""
 
-    names = ("complete", "quasi-complete", "overlap")
+    names = ("complete", "quasi-complete", "overlap", "overlap in a plane")
     changes: ClassVar[dict[str, Callable[[Path], Path | None]]] = {
         f"{kind} {what}": changed(kind, what) for kind, what in FORGED
     }
