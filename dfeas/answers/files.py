@@ -6,11 +6,11 @@ import math
 import os
 import platform
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
 from dfeas import __version__
 from dfeas.data.storage import files
@@ -123,10 +123,20 @@ def versions() -> dict[str, str]:
 
 @cache
 def _find_versions() -> dict[str, str]:
-    """Look them up once for each process: that takes as long as a small solve."""
-    from importlib.metadata import version
+    """Look them up once for each process, by the names of the folders that tell them, the first of the path counting as in
+    ``importlib.metadata``: to load that and to read what is in the folders takes 16 ms, a fifth of a small solve.
+    """
+    ending, found = ".dist-info", {}
+    for folder in map(Path, reversed(sys.path)):
+        for each in folder.glob(f"*{ending}") if folder.is_dir() else ():
+            name, _, version = each.name.removesuffix(ending).partition("-")
+            found[name] = version
+    names = ("numpy", "scipy", "zarr", "dask", "distributed")
+    if not found.keys() >= {*names}:
+        from importlib.metadata import version as look_up
 
-    return {"dfeas": __version__, **{name: version(name) for name in ("numpy", "scipy", "zarr", "dask", "distributed")}}
+        found = {name: look_up(name) for name in names}
+    return {"dfeas": __version__, **{name: found[name] for name in names}}
 
 
 _TEXT_OR_NONE = str | None
@@ -261,6 +271,8 @@ def classes_of(run: Place) -> dict[str, Place] | None:
 
 def folder_of(name: str, place: int) -> str:
     """The name of the folder of a class: its own name, with what a file system may not like written as %XX."""
+    from urllib.parse import quote
+
     text = quote(name, safe=" +,=@")
     # a longer name, or such an end, is none for every file system
     return f"class-{text}" if len(text) <= 80 and not text.endswith((" ", ".")) else f"class-{place}"

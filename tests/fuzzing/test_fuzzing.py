@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import localcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -32,6 +32,7 @@ from tests.fuzzing.mutation import mutated
 from tests.fuzzing.oracle import Truth, nearest
 from tests.fuzzing.separation import Separation, Weightless
 from tests.fuzzing.soft import Soft
+from tests.records import replace
 
 
 def lying(ask: Callable[..., Any], **lie: Any) -> Callable[..., Any]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pandas
 import pytest
 
 import dfeas
+from dfeas.answers import files
 
 
 def people(count: int = 300) -> tuple[pandas.DataFrame, np.ndarray]:
@@ -95,3 +98,29 @@ def test_labels_of_text_come_back_as_text_unless_they_are_called_as_numbers_are(
     X = np.array([[1.0, 2.0], [-1.0, 0.5], [2.0, 1.0]])
     label = np.array(names)[[0, 1, 0]]
     np.testing.assert_array_equal(dfeas.solve(X, label).predict(X), label)
+
+
+PACKAGES = ("numpy", "scipy", "zarr", "dask", "distributed")
+
+
+@pytest.mark.parametrize("first", ["none", "another version", "no folder"])
+def test_versions_are_those_of_importlib_metadata(first: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if first == "another version":
+        (tmp_path / "numpy-9.9.dist-info").mkdir()
+        (tmp_path / "numpy-9.9.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: numpy\nVersion: 9.9\n")
+    if first != "none":
+        monkeypatch.setattr(sys, "path", [str(tmp_path / "absent" if first == "no folder" else tmp_path), *sys.path])
+    files._find_versions.cache_clear()
+    found = files.versions()
+    files._find_versions.cache_clear()
+    assert {name: found[name] for name in PACKAGES} == {name: version(name) for name in PACKAGES}
+    assert (found["numpy"] == "9.9") == (first == "another version")
+    assert found["dfeas"] == dfeas.__version__
+
+
+def test_versions_that_no_folder_is_named_for_are_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "glob", lambda self, pattern: iter(()))
+    files._find_versions.cache_clear()
+    found = files.versions()
+    files._find_versions.cache_clear()
+    assert {name: found[name] for name in PACKAGES} == {name: version(name) for name in PACKAGES}

@@ -32,8 +32,7 @@ from dfeas.display import Grid, Part, Row
 from dfeas.exact.dyadic import Integers, common, find_orthogonal, integer_signs
 from dfeas.exact.integers import independent, orthogonal, unscale_vectors
 from dfeas.linalg.points import Indices
-from dfeas.linalg.routines import nnls
-from dfeas.run.exact.guesses import SURE, CentredPoints, equilibrate
+from dfeas.run.exact.guesses import SURE, CentredPoints, equilibrate, weigh_nearest
 from dfeas.run.exact.partition import partition
 from dfeas.run.exact.search import settle_direction
 from dfeas.run.resources import never
@@ -231,7 +230,7 @@ class SignSearch(Struct, frozen=True):
             wanted /= np.abs(wanted).max()
             wanted /= np.linalg.norm(wanted)
         try:
-            x = nnls(even.points.T, wanted)
+            x = weigh_nearest(even.points, wanted)
         except (RuntimeError, ValueError):  # it does not end, or numbers are too large
             return None, None
         z = even.points.T @ x - wanted

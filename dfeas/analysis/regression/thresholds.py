@@ -46,8 +46,10 @@ def require_decided(design: Design, outcome: Response) -> None:
 
 def find_order(y: Any, asked: Asked) -> list[str] | None:
     """Categories of an ordinal outcome from the lowest to the highest; None where they have no order, or need none."""
-    series = nw.from_native(y, series_only=True, pass_through=True)
-    if asked.outcome not in IN_ORDER or not isinstance(series, nw.Series):
+    if asked.outcome not in IN_ORDER:
+        return None
+    series = nw.from_native(y, series_only=True, pass_through=True)  # looks for plug-ins, which takes 10 ms
+    if not isinstance(series, nw.Series):
         return None
     ordered = isinstance(series.dtype, nw.Categorical | nw.Enum) and read_order(series)[0]
     return [plain(level) for level in series.cat.get_categories().to_list()] if ordered else None

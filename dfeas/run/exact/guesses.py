@@ -247,6 +247,26 @@ def _find_side(points: Floats, few: NDArray[np.int64]) -> tuple[bool, NDArray[np
     return None
 
 
+def weigh_nearest(points: Floats, wanted: Floats) -> Floats:
+    """Weights x (s,) >= 0 of the point of the cone of points (s, d) of length one that is nearest to a vector of length one.
+    First looked at are those that are most along it, then those beyond what was found, so that least squares
+    are of few of many. Raises RuntimeError where they do not end.
+    """
+    most, before, x = 2 * (points.shape[1] + 1), np.inf, np.zeros(len(points))
+    few = _lowest(-(points @ wanted), most)
+    while True:
+        part = nnls(points[few].T, wanted)
+        z = points[few].T @ part - wanted
+        apart, score = float(np.linalg.norm(z)), points @ z
+        beyond = score < -ZERO * apart
+        beyond[few] = False
+        others = np.flatnonzero(beyond)
+        if apart <= ZERO or not len(others) or apart >= before:
+            x[few] = part
+            return x
+        before, few = apart, np.concatenate([few[part > 0], others[_lowest(score[others], most)]])
+
+
 def _lowest(score: Floats, most: int) -> NDArray[np.int64]:
     return np.argpartition(score, most)[:most] if len(score) > most else np.arange(len(score))
 

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dfeas.exact.integers import independent
 from dfeas.run.exact import guesses
-from dfeas.run.exact.guesses import Reduction, equilibrate, find_spare, nearest
+from dfeas.run.exact.guesses import Reduction, equilibrate, find_spare, nearest, weigh_nearest
 from dfeas.run.exact.partition import FacePartition, partition
 from dfeas.run.exact.search import settle_direction
 from tests.run.exact.test_partition import integers
@@ -106,3 +107,21 @@ def test_terms_that_are_spare_are_left_out_several_at_once(monkeypatch: pytest.M
     found = find_spare(points, np.ones(400, np.bool_), terms, True, lambda: False)
     assert found == [each for each in range(40) if each not in (3, 20, 39)]
     assert len(asked) < 30
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_nearest_point_of_a_cone_is_that_of_least_squares_of_all_points(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for s, d in ((1, 1), (3, 5), (40, 3), (400, 6), (2000, 20)):
+        points = rng.standard_normal((s, d)) + (rng.standard_normal(d) if seed % 2 else 0)
+        points = np.concatenate([points, points[:2]])  # some twice
+        points /= np.linalg.norm(points, axis=1)[:, None]
+        inside = points[: d + 1].T @ rng.random(len(points[: d + 1]))
+        for wanted in (rng.standard_normal(d), inside, -points.sum(axis=0)):
+            wanted = wanted / np.linalg.norm(wanted)
+            x = weigh_nearest(points, wanted)
+            _, apart = scipy.optimize.nnls(points.T, wanted)
+            z = points.T @ x - wanted
+            assert x.min() >= 0
+            assert abs(np.linalg.norm(z) - apart) < 1e-9
+            assert (points @ z).min() >= -1e-9
