@@ -214,7 +214,7 @@ class Numbers(click.types.StringParamType):
             return value
         with suppress(ValueError):
             return [float(each) for each in value.split(",")]
-        self.fail(f"{value}: expected numbers with commas between them", param, ctx)
+        self.fail(f"{value}: expected numbers separated by commas", param, ctx)
 
 
 DATA, LOCAL = _DataPlace(), _LocalPath()
@@ -233,7 +233,7 @@ def option(heading: str, *names: str, **more: Any) -> Decorator:
     return click.option(*names, cls=Option, heading=heading, **more)
 
 
-JSON = option("Output", "--json", "as_json", is_flag=True, help="Print one JSON object; an error as one, too.")
+JSON = option("Output", "--json", "as_json", is_flag=True, help="Print one JSON object, also for an error.")
 
 
 def is_typed(name: str) -> bool:

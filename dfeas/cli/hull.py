@@ -29,13 +29,13 @@ from dfeas.methods.registry import METHODS
 def in_hull(point: str, data: str, **values: Any) -> None:
     """Decide whether a point is in the convex hull of others.
 
-    The others are the points of DATA; the evidence is written to the folder RUN. POINT is a .npy file, or numbers with commas
-    between them. Labels of DATA do not matter.
+    The others are the points of DATA, whose labels are ignored; the evidence is written to the folder RUN. POINT is a .npy
+    file, or numbers separated by commas.
     """
     try:
         where: Any = point if point.endswith(".npy") else [float(v) for v in point.split(",")]
     except ValueError:
-        raise click.UsageError(f"POINT {point}: expected a .npy file, or numbers with commas between them") from None
+        raise click.UsageError(f"POINT {point}: expected a .npy file, or numbers separated by commas") from None
     begin(find_in_hull, where, data, **values)
 
 
@@ -52,8 +52,8 @@ def in_hull(point: str, data: str, **values: Any) -> None:
 def feasible(data: str, b: Path, bounds: str | None, **values: Any) -> None:
     """Decide whether A x <= b has a solution.
 
-    A is what solve takes, without labels; B is a .npy file or a zarr array. A solution, or multipliers that prove that there is
-    none, are written to the folder RUN.
+    The matrix A is any DATA that solve takes, without labels; B is a .npy file or a zarr array. A solution, or Farkas
+    multipliers that prove that there is none, are written to the folder RUN.
     """
     values["bounds"] = bounds
     if bounds is not None and not Path(bounds).exists():
