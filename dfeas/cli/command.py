@@ -214,7 +214,7 @@ class Numbers(click.types.StringParamType):
             return value
         with suppress(ValueError):
             return [float(each) for each in value.split(",")]
-        self.fail(f"{value}: expected numbers separated by commas", param, ctx)
+        self.fail(f"{value}: expected numbers with commas between them", param, ctx)
 
 
 DATA, LOCAL = _DataPlace(), _LocalPath()

@@ -35,7 +35,7 @@ def in_hull(point: str, data: str, **values: Any) -> None:
     try:
         where: Any = point if point.endswith(".npy") else [float(v) for v in point.split(",")]
     except ValueError:
-        raise click.UsageError(f"POINT {point}: expected a .npy file, or numbers separated by commas") from None
+        raise click.UsageError(f"POINT {point}: expected a .npy file, or numbers with commas between them") from None
     begin(find_in_hull, where, data, **values)
 
 
