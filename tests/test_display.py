@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dfeas
+from dfeas.cli.info import SettingsHere
 from dfeas.cli.outputs import run_status
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
@@ -122,6 +123,7 @@ def shown(room: Path) -> dict[str, tuple[Any, str]]:
         add("outcomes", two, "check-separation two.csv --label-column kind,late")
         add("suspects", dfeas.suspects("no.csv", "kind"), "suspects no.csv --label-column kind")
         add("status", run_status("result"), "status result")
+        add("settings", SettingsHere.find(), "info --settings")
         add("plan", dfeas.plan("yes"), "plan yes")
         add("info", dfeas.info("yes"), "info yes")
         header = open_source(Source(DataSpec("yes"))).header

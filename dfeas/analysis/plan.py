@@ -137,7 +137,7 @@ class Plan(Displayed):
         yield self._grid()
         yield Row(None, "")
         if self.why and any(each.auto for each in self.estimates):
-            yield Row(None, f"auto: {self.why}")
+            yield Row(None, self.why)
         if self.margin is None:
             yield Row(None, "passes and time as a relative gap of 1e-3 usually takes them; no theorem bounds them")
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from decimal import ROUND_DOWN, Context, Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -407,8 +408,10 @@ class Result(Fitted):
         yield self.margin_row
         if self.margin_upper < 0 and self.evidence is not None:
             view = parse_view(self.evidence.view)[1]
-            length = "its length" if view is None or view.normalize else "the length of the longest"
-            yield Row("", f"infeasible, too, if each point moves by less than {-self.margin_upper:.3g} of {length}")
+            norm = "each point's norm" if view is None or view.normalize else "the largest norm"
+            # rounded down: the claim is proved for this number
+            percent = Context(prec=3, rounding=ROUND_DOWN).multiply(Decimal(-self.margin_upper), 100)
+            yield Row("", f"remains infeasible under any perturbation of less than {percent:g} % of {norm}")
         yield cost_row(self.passes, self.method, self.reads, self.bytes_read, self.seconds)
         yield from self._conflict_rows()
 

@@ -46,16 +46,16 @@ HARD, SOFT = arguments(solve) - arguments(soft_margin), arguments(soft_margin) -
     ),
 )
 @asks(PLACE, OF_DATA, CHOSEN, ALSO, GO_ON, METHOD, options_of(solve))
-@asks(options_of(soft_margin, *SOFT, C="Fit a soft margin. Price of losses; several are fitted together."))
+@asks(options_of(soft_margin, *SOFT, C="Fit a soft margin with this C; several values are fitted on shared reads."))
 def submit(data: str, out: str, cluster: Cluster, as_json: bool, quiet: bool, **options: Any) -> None:
-    """Have the cluster itself drive a run, and return at once.
+    """Let a worker of a cluster drive a run, and return at once.
 
     The run is a solve of DATA, or with --C an svm; its id is printed. DATA and RUN are paths that all workers see, or URLs.
-    dfeas status ID and dfeas fetch ID ask for the run later, from anywhere. If the worker that drives dies, another one goes on
-    from the last checkpoint.
+    dfeas status ID and dfeas fetch ID work later, from anywhere. If the driving worker dies, another worker continues from the
+    last checkpoint.
     """
     if not is_typed("C"):
-        options = drop_options(options, SOFT, "{} is for svm, this is a solve: give --C, too")
+        options = drop_options(options, SOFT, "{} is for svm, this is a solve: add --C")
     else:
         options = drop_options(options, HARD, "{} is for a solve, this is svm: leave it out with --C")
     submit_to = remote.prepare(data_of(data, options), out=out, **make_arguments(options))
@@ -63,7 +63,7 @@ def submit(data: str, out: str, cluster: Cluster, as_json: bool, quiet: bool, **
         run = submit_to(client)
     say(json.dumps({"run": run, "out": absolute(out)}) if as_json else run)
     if not quiet:
-        say("the cluster works on it; ask for it, get its result, or end it:", err=True)
+        say("submitted; commands for its status, its result and its end:", err=True)
         for command in ("status", "fetch", "cancel"):
             say(f"  dfeas {command} {run}{cluster.words}", err=True)
 
@@ -72,7 +72,7 @@ def submit(data: str, out: str, cluster: Cluster, as_json: bool, quiet: bool, **
 @click.argument("run", required=False)
 @asks(CLUSTER[:2], JSON)
 def status(run: str | None, cluster: Cluster, as_json: bool) -> None:
-    """Say how far a run is, here or on a cluster.
+    """List runs and their progress, here or on a cluster.
 
     RUN is a folder or a URL, or the id of a submitted run; of a folder that is no run, all runs below it are shown. Without
     RUN, the runs below this folder are shown, and those of the cluster that is set, if there is one; with --scheduler those
@@ -112,7 +112,7 @@ def status(run: str | None, cluster: Cluster, as_json: bool) -> None:
 @option("Output", "--out", type=LOCAL, metavar="DIR", help="Folder for the result.  [default: the name of RUN]")
 @asks(CLUSTER[:2], FORCE, JSON)
 def fetch(run: str, out: Path | None, cluster: Cluster, force: bool, as_json: bool) -> None:
-    """Copy the result of a submitted run here.
+    """Copy the result of a submitted run to this machine.
 
     RUN is an id, or a URL in an object store; result, certificate and trace are copied into a new folder.
     """
@@ -130,23 +130,23 @@ def fetch(run: str, out: Path | None, cluster: Cluster, force: bool, as_json: bo
 def cancel(run: str, cluster: Cluster, as_json: bool) -> None:
     """End a submitted run, with a checkpoint.
 
-    RUN is the id of a run. It ends after the read that it is at, and dfeas resume goes on with it.
+    RUN is the id of a run. The run ends after its current read; dfeas resume continues it.
     """
     with cluster.join() as client:
         answer = remote.cancel(run, client=client)
-    begun = f"{run}: ends after this read; dfeas resume {answer.out} goes on with it"
+    begun = f"{run}: ends after this read; dfeas resume {answer.out} continues it"
     say(json.dumps(answer.to_json()) if as_json else f"{run}: will not begin" if answer.task == remote.CANCELLED else begun)
 
 
 @click.command(cls=Command, examples=("dfeas config --write", "dfeas config --write --force"))
-@option("Output", "--write", "writes", is_flag=True, help="Write it where Dask reads it, on this machine.")
-@option("Output", "--force", is_flag=True, help="Replace a file that says something else.")
+@option("Output", "--write", "writes", is_flag=True, help="Install it where Dask reads it, on this machine.")
+@option("Output", "--force", is_flag=True, help="Replace a file with other contents.")
 @asks(JSON)
 def config(writes: bool, force: bool, as_json: bool) -> None:
-    """Print or write the Dask configuration for workers.
+    """Print or install the Dask configuration for workers.
 
-    Workers need it for speed. With --write it is written where Dask reads it: the file or folder of DASK_CONFIG, otherwise
-    ~/.config/dask/dfeas.yaml. Do so on every machine of a cluster, before its scheduler and its workers start.
+    Workers are slower without it. --write installs it where Dask reads its configuration: in the file or folder of DASK_CONFIG,
+    otherwise in ~/.config/dask/dfeas.yaml. Do so on every machine of a cluster, before its scheduler and workers start.
     """
     if force and not writes:
         raise click.UsageError("--force is for --write")

@@ -233,7 +233,7 @@ def option(heading: str, *names: str, **more: Any) -> Decorator:
     return click.option(*names, cls=Option, heading=heading, **more)
 
 
-JSON = option("Output", "--json", "as_json", is_flag=True, help="Print one JSON object; an error as one, too.")
+JSON = option("Output", "--json", "as_json", is_flag=True, help="Print one JSON object, also for an error.")
 
 
 def is_typed(name: str) -> bool:

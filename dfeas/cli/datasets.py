@@ -36,19 +36,23 @@ TOLD: Told = {
     ),
     "label_column": ("Data", "Of labels, in tables and .h5ad; in tables also an index, -1 is the last.", {"metavar": "NAME"}),
     "positive": ("Data", "This class against all others.", {"metavar": "CLASS"}),
-    "format": ("Format", "Format of SRC, if its name does not tell.", {"type": Name(FORMATS), "metavar": "NAME"}),
-    "header": ("Format", "Whether the first line of CSV holds names.  [default: look]", {}),
+    "format": ("Format", "Format of SRC.  [default: by its name]", {"type": Name(FORMATS), "metavar": "NAME"}),
+    "header": ("Format", "Whether the first line of CSV holds names.  [default: detected]", {}),
     "sep": ("Format", "Separator of cells in text.  [default: , in CSV, tab in TSV]", {"metavar": "CHAR"}),
     "decimal": ("Format", "Decimal sign of numbers in text.", {"metavar": "CHAR"}),
-    "features": ("Format", "Number of features in svmlight.  [default: look]", {"metavar": "M"}),
+    "features": ("Format", "Number of features in svmlight.  [default: detected]", {"metavar": "M"}),
     "dtype": ("Format", "Round tables and svmlight to this type.", {"type": Name(DTYPES), "metavar": "TYPE"}),
     "zero_based": ("Format", "Indices of svmlight begin with 0, not 1.", {}),
     "sparse": (
         "Format",
-        "How svmlight and arrays are stored.  [default: as suits their zeros]",
+        "Storage of svmlight and arrays.  [default: by their share of zeros]",
         {"names": ("--sparse/--dense",)},
     ),
-    "shard": ("Format", "Put blocks into files of this size; 0: a file each.  [default: 1GB above 10GB]", {"metavar": "SIZE"}),
+    "shard": (
+        "Format",
+        "Size of files that group blocks; 0: a file per block.  [default: 1GB above 10GB]",
+        {"metavar": "SIZE"},
+    ),
 }
 """Arguments of ``dfeas.ingest`` that are options of commands."""
 
@@ -68,7 +72,7 @@ TOLD: Told = {
 @option("Data", "--margin", default=0.01, show_default=True, metavar="R", help="Best margin of planted and one-flip.")
 @option("Data", "--seed", default=0, show_default=True, metavar="S", help="The same seed gives the same data.")
 @option("Format", "--dtype", default="float32", show_default=True, type=Name(DTYPES), metavar="TYPE", help="Type of entries.")
-@option("Data", "--density", type=float, metavar="D", help="Sparse points, like text: this share is not zero.")
+@option("Data", "--density", type=float, metavar="D", help="Generate sparse points with this fraction of nonzeros, as of text.")
 @asks(options_of(write_dataset, "shard", told=TOLD), FORCE, QUIET, JSON)
 def generate(
     kind: str, out: str, cones: str | None, density: float | None, as_json: bool, quiet: bool, force: bool, **options: Any
@@ -92,8 +96,8 @@ def generate(
     cones-scattered   the same, and a conflict of more than m cones that are
                       spread over the data: infeasible
 
-    With --density points look like text, and planted ones have a margin of R or more. Integers and float16, for halfspace and
-    gaussian, are rounded normal numbers; integers cover their whole range.
+    --density generates sparse points that resemble text; planted ones have a margin of R or more. Integers and float16, for
+    halfspace and gaussian, are rounded normal numbers; integers cover their whole range.
     """
     points, shard = options.pop("points"), options.pop("shard")
     options["m"], options["n"] = options.pop("features"), points
@@ -125,9 +129,9 @@ def generate(
 def ingest(
     src: str, out: str, cones: str | None, as_json: bool, quiet: bool, force: bool, cluster: Cluster, **options: Any
 ) -> None:
-    """Write a dataset from a file of points.
+    """Convert a file of points to a dataset.
 
-    The dataset OUT is made from SRC.
+    The dataset OUT is written from the file or folder SRC.
 
     \b
     arrays    .npy, .npz, HDF5, .h5ad, zarr (n, m); labels beside them
@@ -138,8 +142,8 @@ def ingest(
     cones     .npy, .npz with --cones, in the order of SCS;
               SDPA sparse files (.dat-s, .dat-s.gz)
 
-    Workers of a cluster share .npy, zarr, HDF5 and Parquet, and see SRC and OUT under the same paths. Text, archives
-    and columns of sparse matrices are read by this process, in order.
+    Workers of a cluster read .npy, zarr, HDF5 and Parquet in parallel, and must see SRC and OUT under the same paths. Text,
+    archives and columns of sparse matrices are read by this process, in order.
     """
     notes: list[str] = []
     chosen: dict[str, Any] = {name: options.pop(name) or None for name in ("columns", "without", "id")}

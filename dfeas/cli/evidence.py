@@ -33,21 +33,21 @@ from dfeas.reports.page import report as write_report
 from dfeas.run.progress.terminal import IngestProgress
 from dfeas.run.resources import Limits, Resources, attend_runs
 
-BUDGET = "Budget of the process."
+BUDGET = "Memory budget of the process."
 AS_SOLVED = "As in the solve."
-FOLLOW = option("Where", "--follow", is_flag=True, help="Read data at a URL that only the run names.")
+FOLLOW = option("Where", "--follow", is_flag=True, help="Read data at a URL that is named only in the run.")
 MEMORY = options_of(run_predict, "memory", memory=BUDGET)
 
 
 @click.command(cls=Command, examples=("dfeas plan mail.data", "dfeas plan mail.data --kernel rbf --memory 8GB"))
 @click.argument("data", type=DATA)
 @option("Question", "--method", type=MethodName(ALL_METHODS), metavar="NAME", help="Only this one.  [default: all]")
-@asks(OF_DATA, CHOSEN, ALSO, options_of(make_plan, C="Plan a soft margin with these prices of losses."), JSON)
+@asks(OF_DATA, CHOSEN, ALSO, options_of(make_plan, C="Plan a soft margin with these regularisation parameters C."), JSON)
 def plan(data: str, as_json: bool, **options: Any) -> None:
-    """Say what a run would cost: memory, passes and time.
+    """Estimate the memory, passes and time of a run.
 
-    The plan has each method, in this process; a few blocks are read. With --kernel a pass is a product with the Gram matrix; a
-    --method that does not fit in memory is refused with the number. With --C the plan is about svm.
+    The plan lists each method, run in this process; a few blocks are read. With --kernel a pass is a product with the Gram
+    matrix. A --method that does not fit in memory is refused, with the memory that it needs. With --C the plan is for svm.
     """
     put(make_plan(data_of(data, options), **make_arguments(options)), as_json)
 
@@ -69,17 +69,17 @@ def verify(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Check a certificate against the stored data.
+    """Verify a certificate against the stored data.
 
-    TARGET is a run, or the data of a CERTIFICATE. A run itself says what it was about. A certificate says how its points were
-    scaled and centred: its numbers are compared with the data. If you give --scale, --center or --no-normalize, the
-    certificate must be about that.
+    TARGET is a run, or the data of a CERTIFICATE. A run records its data. A certificate records how its points were scaled and
+    centred, and these numbers are compared with the data. With --scale, --center or --no-normalize the certificate must match
+    these options.
 
-    All points are read. With --quick only the blocks of a conflict are read, and all others are taken to be what their stored
-    checksums say; for a separator all points are read anyway.
+    All points are read. With --quick only the blocks of a conflict are read, and the stored checksums are trusted for all
+    others; for a separator all points are read anyway.
 
-    A run may come from anybody: where it says that its data is at a URL, give --data or --follow, since requests are signed
-    with your credentials.
+    A run may come from an untrusted source: give --data or --follow if its data is at a URL, since requests are signed with
+    your credentials.
     """
     if certificate is not None and (data is not None or follow):
         raise click.UsageError("--data and --follow are about a run: TARGET is the data of a CERTIFICATE")
@@ -115,13 +115,13 @@ def verify(
 def predict(run: str, data: str, out: Path, as_json: bool, **options: Any) -> None:
     """Score points by the hyperplane of a run.
 
-    The scores of the points of DATA are written to the .npy file OUT: above 0 is positive. DATA may be a table: the column that
-    is no feature of the run has the labels. For a one-vs-rest run OUT gets the number of the class with the largest score, from
-    0 in the order that is printed. A .csv or .parquet file or a .zarr folder gets both score and class, and the ids of the
-    points, if they have some. OUT appears when it is whole; memory holds only some blocks and their scores.
+    The scores of the points of DATA are written to the .npy file OUT; a score above 0 means the positive class. In a table the
+    column that is not a feature of the run holds the labels. For a one-vs-rest run OUT holds the number of the class with the
+    largest score, from 0 in the order that is printed. A .csv or .parquet file or a .zarr folder holds both score and class, and
+    the ids of points that have some. OUT is written completely or not at all; only a few blocks are in memory at a time.
 
-    If DATA has labels, the command says how many points get the class of their label. For cones OUT gets the least eigenvalue
-    of each, over its norm, in their order, and the critical cones are named.
+    If DATA has labels, the number of points whose predicted class equals their label is printed. For cones OUT holds the least
+    eigenvalue of each, divided by its norm, in their order, and the critical cones are named.
     """
     X = data_of(data, options)
     answer = run_predict(run, X[0] if isinstance(X, list) else X, options.pop("y", None), out=out, progress=True, **options)
@@ -151,23 +151,23 @@ def _left_out(path: str, options: dict[str, Any], outcomes: set[str]) -> tuple[s
 @click.argument("table", type=DATA)
 @option("Data", "--label-column", multiple=True, metavar="NAME", help="The outcome, or NAME,NAME; all others are regressors.")
 @option("Question", "--formula", metavar="FORMULA", help='Formula, such as "died ~ age + C(ward)", by formulaic.')
-@option("Question", "--formula-code", "trust_formula", is_flag=True, help="Let the formula run any Python: you trust it.")
+@option("Question", "--formula-code", "trust_formula", is_flag=True, help="Allow any Python in the formula: you trust it.")
 @asks(CHOSEN)
-@option("Data", "--weights-column", metavar="NAME", help="Weights; rows of weight 0 are not in the likelihood.")
+@option("Data", "--weights-column", metavar="NAME", help="Weights; rows of weight 0 are ignored.")
 @option("Data", "--strata", metavar="NAME", help="With outcome conditional, poisson or cox: strata of rows.")
 @option("Data", "--time-column", metavar="NAME", help="With outcome cox, whose label column is 1 for an event.")
 @option("Data", "--text", multiple=True, metavar="NAME", help="A column that is text, as 5 mg or <5; may be repeated.")
 @option("Data", "--sep", metavar="CHAR", help="Separator of cells.  [default: , in CSV, tab in TSV]")
 @option("Data", "--decimal", default=".", metavar="CHAR", help="Decimal sign of numbers in CSV.  [default: .]")
 @option("Data", "--missing", type=Name(MISSING), default="raise", metavar="NAME", help="drop leaves out incomplete rows.")
-@option("Question", "--outcome", type=Name(OUTCOMES), metavar="NAME", help="Kind of outcome.  [default: seen from the values]")
+@option("Question", "--outcome", type=Name(OUTCOMES), metavar="NAME", help="Kind of outcome.  [default: inferred]")
 @option("Question", "--positive", metavar="CLASS", help="This class against all others.")
-@option("Question", "--intercept/--no-intercept", default=True, show_default=True, help="Whether the regression has one.")
+@option("Question", "--intercept/--no-intercept", default=True, show_default=True, help="Include an intercept.")
 @asks(options_of(find_separation, "max_passes", "time_limit", "memory"), JSON)
 def check_separation(
     table: str, label_column: tuple[str, ...], formula: str | None, intercept: bool, as_json: bool, **options: Any
 ) -> None:
-    """Say whether the estimates of a regression are finite.
+    """Check whether the estimates of a regression are finite.
 
     The regression may be logistic, multinomial, Poisson or another --outcome. If estimates are not finite, the answer names the
     columns, levels and rows, and what to do. TABLE is CSV or TSV with names in its first line (also .gz), Parquet or a folder
@@ -180,9 +180,9 @@ def check_separation(
     if bool(label_column) == (formula is not None):
         raise click.UsageError("give --label-column NAME, or --formula TEXT")
     if formula is not None and not intercept:
-        raise click.UsageError("a formula says itself whether it has an intercept: write 0 + into it")
+        raise click.UsageError("--no-intercept is not for a formula: write 0 + into the formula")
     if formula is not None and (options["columns"] or options["id"]):
-        raise click.UsageError("a formula says itself which columns it has: leave out --columns and --id-column")
+        raise click.UsageError("--columns and --id-column are not for a formula, which names its columns")
     with asked_to_stop() as stop, attend_runs(stop):
         limits = Limits.begun(options.pop("max_passes"), options.pop("time_limit"))
         options |= {"weights": options.pop("weights_column"), "times": options.pop("time_column")}
@@ -206,14 +206,14 @@ def check_separation(
 @option("Output", "--join", type=DATA, metavar="SRC", help="Add the columns of the table that the points are from to the CSV.")
 @asks(OF_DATA, CHOSEN, ALSO, options_of(find_suspects, without=("out", "force")), CLUSTER, JSON)
 def suspects(data: str, out: Path | None, join: str | None, cluster: Cluster, as_json: bool, **options: Any) -> None:
-    """List points whose labels are wrong, or that have to go.
+    """List points that must be removed or relabelled.
 
-    Without the points that are needed a hyperplane separates all others. How many have to go at least is proved, too, by as
-    many conflicts without a common point. A point that may flip is on the right side with the other label.
+    Once the needed points are removed, a hyperplane separates all others. A lower bound on how many must be removed is proved
+    by as many conflicts that share no point. A point marked flip is on the right side once its label is changed.
 
-    --out NAME.csv writes the list as a table, of a folder of files with the file of each point and its row in it, and with
-    --join SRC with the other columns of the table SRC that the points are from. Any other --out is the folder of a run with the
-    evidence, too, which dfeas verify checks against the data.
+    --out NAME.csv writes the list as a table; for a folder of files with the file of each point and its row in it, and with
+    --join SRC with the other columns of the table SRC that the points are from. Any other --out is the folder of a run that
+    includes the evidence; dfeas verify checks it against the data.
     """
     if out is not None and out.exists():
         raise click.UsageError(f"--out {out}: exists already; choose another file or remove it")
@@ -237,7 +237,7 @@ def suspects(data: str, out: Path | None, join: str | None, cluster: Cluster, as
 @click.command(cls=Command)
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=DATA)
 @option("Output", "--out", type=LOCAL, metavar="FILE", help="The page.  [default: RUN/report.html]")
-@option("Data", "--no-data", is_flag=True, help="Do not read the data: no distances of points.")
+@option("Data", "--no-data", is_flag=True, help="Do not read the data, and leave out the distances of points.")
 @FOLLOW
 @option("Output", "--open", "opens", is_flag=True, help="Show the page in a browser.")
 @asks(options_of(write_report, "memory", memory="Budget for reading the data."), JSON)

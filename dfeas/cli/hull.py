@@ -29,8 +29,8 @@ from dfeas.methods.registry import METHODS
 def in_hull(point: str, data: str, **values: Any) -> None:
     """Decide whether a point is in the convex hull of others.
 
-    The others are the points of DATA; the evidence is written to the folder RUN. POINT is a .npy file, or numbers with commas
-    between them. Labels of DATA do not matter.
+    The others are the points of DATA, whose labels are ignored; the evidence is written to the folder RUN. POINT is a .npy
+    file, or numbers separated by commas.
     """
     try:
         where: Any = point if point.endswith(".npy") else [float(v) for v in point.split(",")]
@@ -52,9 +52,9 @@ def in_hull(point: str, data: str, **values: Any) -> None:
 def feasible(data: str, b: Path | None, bounds: str | None, **values: Any) -> None:
     """Decide whether A x <= b has a solution.
 
-    A is what solve takes, without labels; B is a .npy file or a zarr array. Or A is an MPS or LP file, of which only the
-    constraints are asked about. A solution, or the constraints that contradict each other, with multipliers that prove it, are
-    written to the folder RUN.
+    The matrix A is any DATA that solve takes, without labels; B is a .npy file or a zarr array. Or A is an MPS or LP file, of
+    which only the constraints are used. A solution, or the constraints that contradict each other, with Farkas multipliers that
+    prove it, are written to the folder RUN.
     """
     values["bounds"] = bounds
     if bounds is not None and not Path(bounds).exists():

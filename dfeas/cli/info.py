@@ -76,7 +76,7 @@ def _word(name: str, value: Any, **more: Any) -> str:
 @option("Output", "--settings", is_flag=True, help="Say what is set on this machine, and where, in place of DATA.")
 @JSON
 def info(data: str | None, y: str | None, settings: bool, as_json: bool) -> None:
-    """Say what a dataset is, without reading its points; or what is set on this machine."""
+    """Describe a dataset, or list the settings of this machine."""
     if (data is None) != settings:
         raise click.UsageError("give DATA, or --settings")
     put(SettingsHere.find() if data is None else describe(data, y), as_json)

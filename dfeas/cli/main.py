@@ -20,34 +20,34 @@ from dfeas.cli.command import Command, one_line_errors, say
 from dfeas.errors import near
 
 SECTIONS = {
-    "Data": {
-        "generate": ("datasets", "Write a generated dataset with a known answer."),
-        "ingest": ("datasets", "Write a dataset from a file of points."),
-        "info": ("info", "Say what a dataset is, without reading its points."),
-    },
-    "Solve": {
-        "plan": ("evidence", "Say what a run would cost: memory, passes and time."),
-        "solve": ("runs", "Decide whether labelled points are separable."),
-        "svm": ("runs", "Fit a soft margin: a support vector machine."),
-        "race": ("runs", "Run several methods on the same reads."),
+    "Decide": {
+        "solve": ("runs", "Decide whether labelled points are linearly separable."),
+        "svm": ("runs", "Fit a soft margin: a linear support vector machine."),
+        "race": ("runs", "Compare several methods on shared passes over the data."),
         "in-hull": ("hull", "Decide whether a point is in the convex hull of others."),
         "feasible": ("hull", "Decide whether A x <= b has a solution."),
-        "resume": ("runs", "Go on with a run that was interrupted or hit a limit."),
+        "suspects": ("evidence", "List points that must be removed or relabelled."),
+        "check-separation": ("evidence", "Check whether the estimates of a regression are finite."),
+        "plan": ("evidence", "Estimate the memory, passes and time of a run."),
+        "resume": ("runs", "Continue a run that was interrupted or reached a limit."),
     },
-    "Evidence": {
-        "verify": ("evidence", "Check a certificate against the stored data."),
+    "Data": {
+        "generate": ("datasets", "Write a generated dataset with a known answer."),
+        "ingest": ("datasets", "Convert a file of points to a dataset."),
+        "info": ("info", "Describe a dataset, or list the settings of this machine."),
+    },
+    "Clusters": {
+        "submit": ("clusters", "Let a worker of a cluster drive a run, and return at once."),
+        "fetch": ("clusters", "Copy the result of a submitted run to this machine."),
+        "cancel": ("clusters", "End a submitted run, with a checkpoint."),
+        "config": ("clusters", "Print or install the Dask configuration for workers."),
+    },
+    "Look": {
+        "status": ("clusters", "List runs and their progress, here or on a cluster."),
+        "verify": ("evidence", "Verify a certificate against the stored data."),
         "predict": ("evidence", "Score points by the hyperplane of a run."),
-        "check-separation": ("evidence", "Say whether the estimates of a regression are finite."),
-        "suspects": ("evidence", "List points whose labels are wrong, or that have to go."),
         "report": ("evidence", "Write a page about finished runs that opens offline."),
         "compare": ("evidence", "Print a table of finished runs."),
-    },
-    "Cluster": {
-        "submit": ("clusters", "Have the cluster itself drive a run, and return at once."),
-        "status": ("clusters", "Say how far a run is, here or on a cluster."),
-        "fetch": ("clusters", "Copy the result of a submitted run here."),
-        "cancel": ("clusters", "End a submitted run, with a checkpoint."),
-        "config": ("clusters", "Print or write the Dask configuration for workers."),
     },
     "Help": {"help": ("main", "Show the help of a command, or of a topic.")},
 }
@@ -56,7 +56,8 @@ NAMED = {name: named for names in SECTIONS.values() for name, named in names.ite
 
 TOPICS = {
     "completion": """
-        The Tab key completes commands, options, methods and kernels. Type once, for your shell:
+        The Tab key completes commands, options, methods and kernels once you have typed, for
+        your shell:
 
           bash  echo 'eval "$(_DFEAS_COMPLETE=bash_source dfeas)"' >> ~/.bashrc
           zsh   echo 'eval "$(_DFEAS_COMPLETE=zsh_source dfeas)"' >> ~/.zshrc
@@ -75,10 +76,10 @@ TOPICS = {
         object with error and exit_code. stdout has the result only.
         """,
     "environment": """
-        What is set once for a machine, for commands and for Python. An option or
-        argument counts more than a variable of the environment, and a variable more
-        than Dask's configuration, where DFEAS_TIME_LIMIT is dfeas.time-limit; a site
-        has a section dfeas in /etc/dask/*.yaml. See dfeas info --settings.
+        Settings of a machine, for commands and for Python. An option or argument
+        overrides a variable of the environment, and a variable overrides Dask's
+        configuration, where DFEAS_TIME_LIMIT is dfeas.time-limit; a site has a section
+        dfeas in /etc/dask/*.yaml. dfeas info --settings lists all values.
 
         {settings}
 
@@ -151,13 +152,13 @@ def _find_commit() -> str | None:
 )
 @click.pass_context
 def commands(context: click.Context) -> None:
-    """Can a hyperplane separate labelled points? A checked answer, for data larger than memory.
+    """Decide linear separability: verified answers for out-of-core data.
 
     \b
-    dfeas help COMMAND     options and examples of a command
-    dfeas help completion  commands and options by the Tab key
-    dfeas help exit-codes  0 is a verdict, 3 a limit, all others are errors
-    dfeas help environment what is set once, for all commands
+    dfeas help COMMAND      options and examples of a command
+    dfeas help completion   commands and options by the Tab key
+    dfeas help exit-codes   0 is a verdict, 3 a limit, all others are errors
+    dfeas help environment  environment variables and settings of a site
     """
     if os.environ.get("NO_COLOR") or os.environ.get("FORCE_COLOR"):
         context.color = not os.environ.get("NO_COLOR")  # otherwise on a terminal
@@ -191,7 +192,7 @@ def _describe_settings() -> str:
 def help(context: click.Context, topic: str | None) -> None:
     """Show the help of a command, or of a topic.
 
-    Topics are completion, environment and exit-codes. A word of an option, such as weights, shows which commands have it.
+    Topics are completion, environment and exit-codes. A word of an option, such as weights, lists the commands that have it.
     """
     parent = context.parent
     assert parent is not None, "it is a command of the group"

@@ -45,46 +45,62 @@ Told: TypeAlias = Mapping[str, tuple[str, str, dict[str, Any]]]
 """Of options by the name of the argument: their heading, their help, and what else they need of click."""
 TOLD: Told = {
     "methods": ("Question", "Names of methods, see below.", {"metavar": "A,B,.."}),
-    "first": ("Question", "End all at the first verdict; otherwise each goes on to its own, or a limit.", {}),
+    "first": ("Question", "End all methods at the first verdict; otherwise each ends at its own, or a limit.", {}),
     "positive": ("Question", "This class against all others.", {"metavar": "CLASS"}),
-    "intercept": ("Question", "Any hyperplane, or only those through the origin.  [default: any, of points with labels]", {}),
-    "one_vs_rest": ("Question", "Each class against the rest, on the same reads.", {}),
-    "mask": ("Question", "Booleans (.npy) for points or cones: only true ones count.", {"metavar": "FILE", "type": LOCAL}),
-    "scale": ("Question", "Scale each feature, without writing anything.", {"type": Name(SCALES)}),
-    "center": ("Question", "Subtract the mean of each feature, in the same way.", {}),
-    "normalize": ("Question", "Divide points by their own lengths, or by the greatest.  [default: own]", {}),
+    "intercept": (
+        "Question",
+        "Include an intercept.  [default: for points with labels]",
+        {},
+    ),
+    "one_vs_rest": ("Question", "Each class against the rest, on shared reads.", {}),
+    "mask": (
+        "Question",
+        "Boolean mask (.npy) of the points or cones to use.",
+        {"metavar": "FILE", "type": LOCAL},
+    ),
+    "scale": ("Question", "Scale each feature during reads; nothing is written.", {"type": Name(SCALES)}),
+    "center": ("Question", "Subtract the mean of each feature during reads.", {}),
+    "normalize": ("Question", "Divide each point by its own norm, or all by the largest.  [default: own]", {}),
     "kernel": ("Kernel", "Kernel of the space in which to separate.", {"metavar": "NAME", "type": Name(KERNELS)}),
     "gamma": ("Kernel", "Parameter of the kernel.  [default: one over the median (squared) distance]", {"metavar": "G"}),
     "degree": ("Kernel", "Degree of the polynomial kernel.  [default: 3]", {"metavar": "D"}),
     "coef0": ("Kernel", "Constant of the polynomial kernel.  [default: 1]", {"metavar": "C0"}),
     "eps": (
         "Question",
-        "Stop with eps-infeasible when no margin above it exists.  [default: never; 0.001 for methods of the papers]",
+        "Stop with eps-infeasible once no margin above E is possible.  [default: never; 0.001 for methods of the papers]",
         {"metavar": "E"},
     ),
-    "margin_tolerance": ("Question", "Go on until the margin is within this share of the maximum.", {"metavar": "T"}),
-    "start": ("Question", "Begin from this finished run on similar data.", {"metavar": "RUN", "type": DATA}),
+    "margin_tolerance": ("Question", "Stop once the margin is within the fraction T of the maximum.", {"metavar": "T"}),
+    "start": ("Question", "Warm start from this finished run on similar data.", {"metavar": "RUN", "type": DATA}),
     "margin": ("Question", "Margin, or eps, for which theorems bound the passes.", {"metavar": "R", "show_default": True}),
-    "C": ("Question", "Price of losses; several are fitted on the same reads.", {"metavar": "C,..", "type": Numbers()}),
-    "loss": ("Question", "What a point on the wrong side costs.", {"type": Name(LOSSES), "show_default": True}),
-    "tol": ("Question", "End at this relative gap of objective and lower bound.", {"metavar": "T", "show_default": True}),
-    "folds": ("Question", "Choose C by cross-validation in K folds, on the same reads.", {"metavar": "K"}),
+    "C": (
+        "Question",
+        "Regularisation parameter; several are fitted on shared reads.",
+        {"metavar": "C,..", "type": Numbers()},
+    ),
+    "loss": ("Question", "Loss function.", {"type": Name(LOSSES), "show_default": True}),
+    "tol": ("Question", "Stop at this relative gap between objective and lower bound.", {"metavar": "T", "show_default": True}),
+    "folds": ("Question", "Choose C by K-fold cross-validation, on shared reads.", {"metavar": "K"}),
     "class_weight": ("Question", "Weights of classes -1 and +1, or balanced.", {"metavar": "A,B", "type": Numbers("balanced")}),
     "weights": ("Question", "A .npy file with a weight for each point.", {"metavar": "FILE", "type": LOCAL}),
-    "intercept_scaling": ("Question", "The bias costs b^2 / (2 S^2); by default it is free.", {"metavar": "S"}),
-    "random_state": ("Question", "Seed that draws the folds.", {"metavar": "S"}),
+    "intercept_scaling": (
+        "Question",
+        "Penalise the squared intercept by 1 / (2 S^2).  [default: no]",
+        {"metavar": "S"},
+    ),
+    "random_state": ("Question", "Seed of the random folds.", {"metavar": "S"}),
     "dual": ("Question", "Write the dual variables to this .npy file.", {"metavar": "FILE", "type": LOCAL}),
-    "probability": ("Question", "Calibrate probabilities by the folds, in one read more.", {}),
-    "quick": ("Question", "For a conflict, read only its blocks.", {}),
-    "max_passes": ("Limits", "Stop after so many passes over the data.", {"metavar": "N"}),
+    "probability": ("Question", "Calibrate probabilities on the folds, in one more read.", {}),
+    "quick": ("Question", "Read only the blocks of a conflict.", {}),
+    "max_passes": ("Limits", "Stop after N passes over the data.", {"metavar": "N"}),
     "time_limit": (
         "Limits",
-        f"Stop after this time, from the start of the command, at the end of a short read.  [{variable('time_limit')}]",
+        f"Stop after this time since the start of the command, at the end of a short read.  [{variable('time_limit')}]",
         {"metavar": "SECONDS", "default": partial(read_setting, "time_limit")},
     ),
     "memory": (
         "Limits",
-        "Budget of a process for blocks and answers.",
+        "Memory budget of a process.",
         {"metavar": "SIZE", "envvar": variable("memory"), "show_envvar": True},
     ),
 }
@@ -101,7 +117,7 @@ def _kernel_of(
     if kernel is not None:
         return Kernel(kernel, gamma, degree, coef0)
     if (gamma, degree, coef0) != (None, None, None):
-        raise click.UsageError("--gamma, --degree and --coef0 are those of a --kernel, and none is given")
+        raise click.UsageError("--gamma, --degree and --coef0 need a --kernel")
     return None
 
 
@@ -157,12 +173,12 @@ QUIET = option(
     default=lambda: read_setting("progress") is False,
     help=f"Show no progress.  [{variable('progress')}=0]",
 )
-PERFORMANCE = option("Output", "--performance-report", metavar="FILE", help="Dask's report of the cluster, as a page.")
+PERFORMANCE = option("Output", "--performance-report", metavar="FILE", help="Write Dask's performance report, a page.")
 PLACE = [
     click.argument("data", type=DATA),
     option("Output", "--out", required=True, type=DATA, metavar="RUN", help="Folder for the result; must not exist."),
 ]
-FORCE = option("Output", "--force", is_flag=True, help="Replace what dfeas wrote there before, once the new one is written.")
+FORCE = option("Output", "--force", is_flag=True, help="Replace an earlier output of dfeas, once the new one is written.")
 NAMED = [
     click.argument("data", type=DATA),
     option("Output", "--out", type=DATA, metavar="RUN", help="Folder for the result.  [default: DATA-run-1, ..]"),
@@ -177,7 +193,7 @@ LABELS = option(
     "--labels",
     "y",
     metavar="FILE",
-    help="Labels (.npy, zarr) of a zarr array, or instead of those of DATA.",
+    help="Labels (.npy, zarr) for a zarr array, or in place of those of DATA.",
 )
 COLUMN = option("Question", "--label-column", "column", metavar="NAME", help="Column of labels, if DATA is a file of points.")
 CHOSEN = [
@@ -188,13 +204,20 @@ CHOSEN = [
         metavar="NAME",
         help="Features of a table by name or pattern, as 'visit_*'; may be repeated.  [default: all columns]",
     ),
-    option("Question", "--id-column", "id", metavar="NAME", help="Column of a table that names its rows, and is no feature."),
     option(
-        "Question", "--without", multiple=True, metavar="NAME", help="Columns of a table that are no features; may be repeated."
+        "Question",
+        "--id-column",
+        "id",
+        metavar="NAME",
+        help="Column of a table that names its rows; no feature.",
     ),
+    option("Question", "--without", multiple=True, metavar="NAME", help="Columns of a table to leave out; may be repeated."),
 ]
 UNLABELLED = option(
-    "Question", "--unlabelled", is_flag=True, help="DATA has no labels: ask whether A'y > 0 for all points as they are."
+    "Question",
+    "--unlabelled",
+    is_flag=True,
+    help="DATA has no labels: decide whether all points, as they are, can have a positive score.",
 )
 
 
@@ -206,9 +229,7 @@ class MethodName(Name):
         return str(value)
 
 
-def method_of(
-    names: Sequence[str], metavar: str | None = "NAME", help: str = "How the answer is found, see below."
-) -> Decorator:
+def method_of(names: Sequence[str], metavar: str | None = "NAME", help: str = "Method, see below.") -> Decorator:
     """One of some methods, which are listed at the end of a help text."""
     among = MethodName(list(dict.fromkeys(["auto", *names])))
     return option("Question", "--method", default="auto", show_default=True, type=among, metavar=metavar, help=help)
@@ -237,10 +258,10 @@ SAME_BITS = option(
     is_flag=True,
     expose_value=False,
     callback=_set_for_command,
-    help="Refuse workers that may give other bits than this machine.",
+    help="Refuse workers whose results may differ in bits from this machine.",
 )
 METHOD = method_of(ALL_METHODS)
-SOFT_METHOD = method_of(SOFT_METHODS, None, "How the minimum is found.")
+SOFT_METHOD = method_of(SOFT_METHODS, None, "Method.")
 GO_ON = [CHECKPOINTS, *CLUSTER, SAME_BITS, PERFORMANCE, QUIET, JSON]
 OF_DATA = [LABELS, COLUMN, UNLABELLED]
 RUN = [*NAMED, *OF_DATA, *CHOSEN, *GO_ON]

@@ -88,7 +88,7 @@ class RunStatus(Displayed):
         return {name: value for name, value in super().to_json().items() if name not in without}
 
 
-def run_status(run: str | Path) -> RunStatus:
+def run_status(run: str | Place) -> RunStatus:
     """How far a run is, without waiting. Raises BadInputError for no folder of a run, CorruptDataError for damaged files."""
     path = place(run)
     if not _is_begun(path):
@@ -132,7 +132,7 @@ def _owner(path: Place) -> str | None:
         return str(path.stat().st_uid)
 
 
-def look_at(run: str | Path) -> RunStatus:
+def look_at(run: str | Place) -> RunStatus:
     """How far a run is; the error of one whose files are damaged, or cannot be read. Raises BadInputError for no run."""
     try:
         return run_status(run)

@@ -288,8 +288,8 @@ def _describe_run(client: Client, run: str, known: dict[str, Any], seen: RunStat
     if task == "lost" and CANCELLED in known:
         task = CANCELLED
     found = seen or RunStatus(run, "unknown", error=f"no worker answered within {PATIENCE:.0f} s")
-    since = {"user": known.get("user", found.user), "began": found.began or known.get("began")}
-    return replace(found, run=run, out=known["out"], task=task, error=error or found.error, **since)
+    found = replace(found, user=known.get("user", found.user), began=found.began or known.get("began"))
+    return replace(found, run=run, out=known["out"], task=task, error=error or found.error)
 
 
 def _ask(client: Client, question: Any, asked_of: Any) -> Any:

@@ -97,14 +97,19 @@ VERBS = {
     ),
 )
 @asks(RUN, ALSO, METHOD, options_of(api.solve))
-@option("Question", "--separation", is_flag=True, help="Go on to tell complete, quasi-complete and overlap apart.")
-@option("Question", "--hard-margin", is_flag=True, help="Go on to the maximum margin, and say what follows from it.")
-@option("Question", "--one-vs-rest", is_flag=True, help="Each class against the rest, on the same reads.")
+@option(
+    "Question",
+    "--separation",
+    is_flag=True,
+    help="Then distinguish complete, quasi-complete and no separation.",
+)
+@option("Question", "--hard-margin", is_flag=True, help="Then compute the maximum margin and its support vectors.")
+@option("Question", "--one-vs-rest", is_flag=True, help="Each class against the rest, on shared reads.")
 def solve(data: str, separation: bool, hard_margin: bool, one_vs_rest: bool, **values: Any) -> None:
-    """Decide whether labelled points are separable.
+    """Decide whether labelled points are linearly separable.
 
     Verdict, certificate and trace are written to the folder RUN. DATA is a dfeas dataset, a zarr array (n, m) with --labels, or
-    a file that ingest takes, if it is small beside the memory. Without a cluster this process does the work.
+    a file that ingest takes, if it needs at most a quarter of --memory. Without a cluster the run uses threads of this process.
     """
     asked = [flag for flag, given in zip(VERBS, (separation, hard_margin, one_vs_rest), strict=True) if given]
     if len(asked) > 1:
@@ -126,11 +131,12 @@ def solve(data: str, separation: bool, hard_margin: bool, one_vs_rest: bool, **v
 )
 @asks(RUN, ALSO, SOFT_METHOD, options_of(api.soft_margin, without=("normalize",)))
 def svm(data: str, **values: Any) -> None:
-    """Fit a soft margin: a support vector machine.
+    """Fit a soft margin: a linear support vector machine.
 
     Hyperplane, result and trace are written to the folder RUN. The fit minimises |w|^2/2 + C times the sum of the losses of the
-    points as they are stored, or centred and scaled, with a free bias (as LIBSVM; with --intercept-scaling 1 as LIBLINEAR),
-    until objective and lower bound are as near as --tol. dfeas predict RUN applies the hyperplane.
+    points as they are stored, or centred and scaled, with an unpenalised intercept (as LIBSVM; with --intercept-scaling 1 as
+    LIBLINEAR), until the relative gap between the objective and its lower bound is at most --tol. dfeas predict RUN applies
+    the hyperplane.
     """
     begin(api.soft_margin, data, **values)
 
@@ -145,10 +151,10 @@ def svm(data: str, **values: Any) -> None:
 )
 @asks(RUN, ALSO, options_of(api.race))
 def race(data: str, **values: Any) -> None:
-    """Run several methods on the same reads.
+    """Compare several methods on shared passes over the data.
 
     The run of each method is written to the folder RUN, and ends with its own verdict or limit. --max-passes holds for each
-    method; reads are counted once. dfeas compare RUN and dfeas report RUN show the runs again.
+    method; shared reads are counted once. dfeas compare RUN and dfeas report RUN show the runs again.
     """
     begin(api.race, data, **values)
 
@@ -159,10 +165,10 @@ def race(data: str, **values: Any) -> None:
 @option("Where", "--labels", "y", metavar="FILE", help="Its label array, if it is a zarr array.")
 @asks(options_of(api.resume, told=ANEW), GO_ON)
 def resume(run: str, data: str | None, y: str | None, cluster: Cluster, as_json: bool, quiet: bool, **options: Any) -> None:
-    """Go on with a run that was interrupted or hit a limit.
+    """Continue a run that was interrupted or reached a limit.
 
-    RUN may be one of solve, svm or race, and goes on from its last checkpoint. The cluster may be another one, or none. The
-    answer has the same bits as that of a run that was never interrupted. A run that is finished is left as it is, and the exit
+    RUN may be one of solve, svm or race, and continues from its last checkpoint, on the same or another cluster, or on none.
+    The answer is bitwise identical to that of a run that was never interrupted. A finished run is not changed, and the exit
     code is that of its answer.
     """
     from dfeas.analysis.hull import INSIDE

@@ -184,8 +184,8 @@ class ConeSpace(Geometry):
     def choose_automatic(self, load: Load, tolerance: float | None) -> tuple[str, str]:
         need = self.cost("working-set", load).least
         if need <= load.memory:
-            return "working-set", "chosen for cones: whole cones in memory, a few reads"
-        return "mirror-prox-one-pass", f"chosen because a working set of these cones would need {enough(need)} of memory"
+            return "working-set", "auto: whole cones fit in memory"
+        return "mirror-prox-one-pass", f"auto: a working set of these cones would need {enough(need)} of memory"
 
     def maker(self, dataset: Dataset, memory: int, classes: int | None = None) -> Callable[[str], AnyMethod]:
         return CONE_METHODS.__getitem__

@@ -303,7 +303,7 @@ class DataSpec(Struct, frozen=True):
                 kind = type(self.labels).__name__
                 raise UsageError(f"labels of data given by path are a path, or of a table the name of a column, got {kind}")
             if not isinstance(self.mask, str | Path | None):
-                raise UsageError("a mask of data given by path is given by path, too")
+                raise UsageError(f"with data given by path, {spell('mask')} must be the path of a .npy file")
         if isinstance(self.mask, str | Path):
             become(mask=str(local(self.mask, "mask").absolute()))
         if not self.transform:

@@ -102,11 +102,11 @@ def prefer_method(facts: Facts) -> tuple[str, str]:
     ahead = batches.passes_ahead(facts)
     if not batches.fits(facts):
         columns = f"{enough(4 * batches.least_bytes(facts))} of memory"
-        return "mirror-prox-one-pass", f"chosen because a working set would need {columns}"
+        return "mirror-prox-one-pass", f"auto: a working set would need {columns}"
     if wide and facts.tolerance is not None:
-        return "mirror-prox-one-pass", "chosen because the widest margin of so many features is nearer in float32"
+        return "mirror-prox-one-pass", "auto: the widest margin of so many features is nearer in float32"
     leads = f"; mirror prox leads for {ahead} passes, and keeps none" if ahead else ""
-    return "working-set", f"chosen because its columns fit in memory{leads}"
+    return "working-set", f"auto: its columns fit in memory{leads}"
 
 
 def solver_seconds(columns: int, facts: Facts) -> float:

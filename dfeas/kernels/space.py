@@ -163,7 +163,7 @@ class KernelSpace(Geometry):
         return replace(self, own=own)
 
     def choose_automatic(self, load: Load, tolerance: float | None) -> tuple[str, str]:
-        return "working-set", "chosen for kernels: it evaluates them for few pairs of points"
+        return "working-set", "auto: it evaluates the kernel for few pairs of points"
 
     def resolve(self, engine: Engine, dataset: Dataset) -> tuple[KernelSpace, str]:
         """A sample of the points says what gamma is, if nobody does. Raises UsageError for an intercept."""

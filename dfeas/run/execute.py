@@ -276,7 +276,7 @@ def report_start(sinks: Mapping[str, Sequence[Sink]], dataset: Dataset, job: Run
         why = f"{name} against the rest: {why}" if job.classes else why
         for sink in own:
             sink.note("start", f"{what}, {method}", n=dataset.n, m=dataset.m, method=method, data=str(dataset.where))
-            sink.note("method", f"{method}: {why}", method=method, why=why)
+            sink.note("method", f"method: {method} ({why})", method=method, why=why)
             if earlier is not None:
                 done = earlier.passes(name)
                 sink.note("resume", f"going on after pass {done:.4g} and {earlier.seconds:.1f} s", passes=done)

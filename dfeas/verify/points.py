@@ -396,7 +396,7 @@ def _prove_balance(tally: PointTally, upper: float, where: str) -> str | None:
         return None
     count = proved.support - more
     near = f" (those given are off by {proved.off:.1g})" if proved.off else ""
-    said = f"some weights on them make their sum exactly zero{near}, no hyperplane{where} separates them"
+    said = f"a positive combination of them is exactly zero{near}, no hyperplane{where} separates them"
     return f"{count} points conflict: {said}"
 
 

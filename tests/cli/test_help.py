@@ -1,6 +1,7 @@
 """What the help texts say, and whether what they show can be typed."""
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -11,8 +12,10 @@ import click
 import pytest
 from click.testing import CliRunner
 
+import dfeas as dfeas_package
 from dfeas.cli.command import Command
-from dfeas.cli.main import SECTIONS, commands
+from dfeas.cli.main import SECTIONS, TOPICS, commands
+from dfeas.settings import SETTINGS, variable
 from tests.typed import apart, dfeas
 
 NAMES = commands.list_commands(click.Context(commands))
@@ -47,6 +50,30 @@ def test_dfeas_alone_shows_what_there_is(tmp_path: Path) -> None:
     for heading, names in SECTIONS.items():
         for row, name in enumerate(names, shown.index(f"{heading}:") + 1):
             assert shown[row].split()[0] == name
+
+
+def test_the_page_has_the_commands_in_the_groups_of_the_help_text() -> None:
+    page = (Path(dfeas_package.__file__).parents[1] / "docs" / "reference" / "command_line.md").read_text()
+    groups = [part.partition("\n") for part in page.split("\n## ")[1:]]
+    listed = {heading: re.findall(r":prog: dfeas (.+)", text) for heading, _, text in groups}
+    assert listed == {heading: list(names) for heading, names in SECTIONS.items()}
+    named = [
+        f"dfeas.cli.{module}:{name.replace('-', '_')}" for names in SECTIONS.values() for name, (module, _) in names.items()
+    ]
+    assert re.findall(r"click:: (.+)", page) == named
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_command_is_said_in_the_list_as_in_its_own_help(name: str) -> None:
+    summary = next(names[name][1] for names in SECTIONS.values() if name in names)
+    assert (command(name).help or "").partition("\n\n")[0].replace("\n", " ") == summary
+
+
+def test_each_topic_fits_a_terminal_and_all_settings_are_in_one() -> None:
+    for topic in TOPICS:
+        lines = dfeas("help", topic).stdout.splitlines()
+        assert max(map(len, lines)) <= MOST + 10 * (topic == "completion"), topic
+    assert all(f"  {variable(each)} " in dfeas("help", "environment").stdout for each in SETTINGS)
 
 
 @pytest.mark.parametrize("name", ["", *NAMES])

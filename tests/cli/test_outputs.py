@@ -3,10 +3,13 @@
 import json
 import os
 import time
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import dask.config
+import numpy as np
 import pytest
 
 from dfeas import predict, report, solve, verify_certificate, verify_run
@@ -50,6 +53,14 @@ def test_a_run_is_replaced_when_the_new_one_is_there(room: Path, tmp_path: Path)
     assert (done.returncode, json.loads(done.stdout)["verdict"]) == (0, "infeasible")
     assert os.listdir(tmp_path) == ["run"]
     assert dfeas("verify", tmp_path / "run").returncode == 0
+
+
+@pytest.mark.parametrize("upper", [-0.00214981, -0.0019319, -1e-17, -0.99999, -0.5, -2.5e-8])
+def test_the_perturbation_that_is_printed_is_one_that_is_proved(upper: float) -> None:
+    found = solve(np.array([[1.0], [2.0], [-1.0], [1.5]]), [1, 1, -1, -1])
+    said = next(line for line in str(replace(found, margin_upper=upper)).splitlines() if "remains infeasible" in line)
+    percent = Fraction(said.partition("less than ")[2].split(" %")[0])
+    assert 0.99 * -upper < percent / 100 <= -Fraction(upper)
 
 
 def test_settings_hold_for_the_command_line_and_for_python(room: Path, tmp_path: Path, monkeypatch: Any) -> None:

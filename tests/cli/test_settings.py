@@ -106,11 +106,11 @@ def test_a_file_that_cannot_be_read_is_one_line(site: Site, text: str) -> None:
 
 
 def test_what_is_no_setting_is_said_with_the_nearest_one(site: Site) -> None:
-    site.system.write_text("dfeas: {memroy: 4GB, workers: [node7]}\n")
+    site.system.write_text("dfeas: {mem: 4GB, workers: [node7]}\n")
     done = site.run("info", "--settings", DFEAS_TIMELIMIT="60")
-    assert f"dfeas.memroy in {site.system}; did you mean dfeas.memory?" in done.stdout
+    assert f"dfeas.mem in {site.system}; did you mean dfeas.memory?" in done.stdout
     assert "DFEAS_TIMELIMIT in the environment; did you mean DFEAS_TIME_LIMIT?" in done.stdout
-    assert json.loads(site.run("info", "--settings", "--json").stdout)["unknown"] == {"dfeas.memroy": str(site.system)}
+    assert json.loads(site.run("info", "--settings", "--json").stdout)["unknown"] == {"dfeas.mem": str(site.system)}
     assert site.found()["workers"] == (["node7"], str(site.system))
 
 

@@ -120,7 +120,7 @@ def test_a_large_file_is_answered_by_what_to_type(tmp_path: Path, monkeypatch: p
     (tmp_path / "wide.csv").write_text("a,b,c,d\n" + "0,1,2,3\n" * 500_000)  # more in memory than on disk
     done = typed("solve", "large.npz", "--memory", "40MB", "--out", "run", cwd=tmp_path)
     assert done.returncode == 2
-    assert "a quarter of memory, a file is opened as it is: dfeas ingest" in done.stderr
+    assert "Convert it first: dfeas ingest" in done.stderr
     assert "large.data --labels y, and then ask about large.data" in done.stderr
     with pytest.raises(dfeas.UsageError, match=r"dfeas\.ingest\('.*wide\.csv', 'wide\.data', label_column='d'\), and then"):
         dfeas.solve("wide.csv", "d", memory="40MB")

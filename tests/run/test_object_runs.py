@@ -381,7 +381,7 @@ def test_a_dead_process_of_this_machine_has_no_lock(door: Door, tmp_path: Path) 
 
 
 def test_commands_take_the_url_of_a_run(door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = f"{URL}/{tmp_path.name}"
+    run = f"{URL}/below/{tmp_path.name}"
     monkeypatch.chdir(tmp_path)
 
     def typed(*words: str, code: int = 0) -> str:

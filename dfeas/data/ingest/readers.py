@@ -244,8 +244,8 @@ def _require_small(path: Place, size: int, source: Source) -> None:
         table = path.is_dir() or path.suffix not in (".npy", ".npz", *hdf5.SUFFIXES)
         labels = {"label_column" if table else "labels": source.spec.beside}
     raise UsageError(
-        f"{path}: {format_bytes(size)} or more, and up to {format_bytes(source.file_bytes)}, a quarter of memory, a file is "
-        f"opened as it is: {spell_ingest(path, data, **labels)}, and then ask about {data}"
+        f"{path}: too large to open directly ({format_bytes(size)} or more; the limit is a quarter of {spell('memory')}, "
+        f"{format_bytes(source.file_bytes)}). Convert it first: {spell_ingest(path, data, **labels)}, and then ask about {data}"
     )
 
 
