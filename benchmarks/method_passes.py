@@ -35,10 +35,11 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--eps", type=float, default=1e-3)
     parser.add_argument("--max-passes", type=int, default=3000)
     parser.add_argument("--scale", type=float, default=1.0, help="share of the points")
+    parser.add_argument("--only", default="", help="instances whose kind begins so")
     options = parser.parse_args(words)
     print("| instance | method | verdict | passes | steps | bound of passes | passes / bound | margin | seconds |")
     print("|---|---|---|---|---|---|---|---|---|")
-    for kind, m, n, extra in INSTANCES:
+    for kind, m, n, extra in (each for each in INSTANCES if each[0].startswith(options.only)):
         instance = Instance(kind, m, max(20, int(n * options.scale)), **extra)
         blocks = [instance.block(i) for i in range(-(-instance.n // instance.rows))]
         X, labels = np.vstack([b[0] for b in blocks]), np.concatenate([b[1] for b in blocks])

@@ -1,4 +1,4 @@
-"""dfeas: can a hyperplane separate the points? A checked answer for data larger than memory.
+"""dfeas decides linear separability, with a certificate either way, for data larger than memory.
 
 A public name is imported when it is used first: a command need not wait for all of them.
 """

@@ -54,13 +54,18 @@ SWEEPS = 60
 """Of an order, and of places."""
 FONTS = "DejaVu Sans Mono, Menlo, Consolas, monospace"
 STYLE = """<style>
-path { fill: none; stroke: #8592a6; stroke-width: 1.2 } path.c { stroke: #c0392b }
-rect.p { fill: #dcebfb; stroke: #5b86b5 } rect.m { fill: #eee; stroke: #999 }
-text { fill: #222 } .b { font-size: 14px; font-weight: bold } .s { font-size: 12px; fill: #555 }
-.t { font-size: 12px; font-weight: bold; text-anchor: middle } .n { font-size: 10.5px; text-anchor: middle; fill: #555 }
+svg:root { color: #24292f } @media (prefers-color-scheme: dark) { svg:root { color: #e6edf3 } }
+.rooms path { fill: none; stroke: #8592a6; stroke-width: 1.2 } .rooms path.c { stroke: #c0392b }
+.rooms rect.p { fill: #3b82d0; fill-opacity: .2; stroke: #5b86b5 } .rooms rect.f { fill: #808080; fill-opacity: .08 }
+.rooms rect.m { fill: #808080; fill-opacity: .15; stroke: #999 } .rooms text { fill: currentColor }
+.rooms .b { font-size: 14px; font-weight: bold } .rooms .s { font-size: 12px; fill-opacity: .8 }
+.rooms .t { font-size: 12px; font-weight: bold; text-anchor: middle }
+.rooms .n { font-size: 10.5px; text-anchor: middle; fill-opacity: .8 }
 </style>
 <defs><marker id="a" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">
-<path d="M0 0L8 4L0 8z" style="fill: #8592a6; stroke: none"/></marker></defs>"""
+<path d="M0 0L8 4L0 8z" style="fill: #8592a6; stroke: none"/></marker></defs>
+<g class="rooms">"""
+"""Colours that can be read on white and on black; a page that includes the picture gives it the colour of its text."""
 
 Bend = tuple[str, int]
 """Where lines to a room pass a row."""
@@ -222,7 +227,6 @@ def picture(rooms: dict[str, Room], house: House) -> str:
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {drawing.page_width:.0f} {height}" '
             f'width="{drawing.page_width:.0f}" height="{height}" font-family="{FONTS}">',
             STYLE,
-            f'<rect width="{drawing.page_width:.0f}" height="{height}" fill="#fff"/>',
             *(
                 f'<text x="12" y="{22 + 20 * i}" class="{"b" if i == 0 else "s"}">{escape(w)}</text>'
                 for i, w in enumerate(words)
@@ -231,6 +235,7 @@ def picture(rooms: dict[str, Room], house: House) -> str:
             *_lines(drawing),
             *_circles(drawing, house),
             *_boxes(drawing),
+            "</g>",
             "</svg>\n",
         ]
     )
@@ -244,8 +249,8 @@ def _top(drawing: Drawing, row: int) -> int:
 def _floors(drawing: Drawing) -> Iterator[str]:
     for row, floor in enumerate(drawing.floors):
         y = _top(drawing, row) - BETWEEN // 2
-        fill = "#f5f7fa" if floor % 2 else "#fff"
-        yield f'<rect x="0" y="{y}" width="{drawing.page_width:.0f}" height="{BOX + BETWEEN}" fill="{fill}"/>'
+        if floor % 2:
+            yield f'<rect x="0" y="{y}" width="{drawing.page_width:.0f}" height="{BOX + BETWEEN}" class="f"/>'
         if row == 0 or drawing.floors[row - 1] != floor:
             yield f'<text x="12" y="{y + BETWEEN / 2 + BOX / 2 + 4}" class="s">{floor}</text>'
 

@@ -1,7 +1,13 @@
 """Figures in README are those of a recorded run."""
 
 import re
+import runpy
+import sys
 from pathlib import Path
+
+import pytest
+
+from dfeas.methods.registry import METHODS
 
 ROOT = Path(__file__).parents[1]
 
@@ -37,3 +43,15 @@ def test_what_readme_says_of_records_is_what_they_have() -> None:
     assert f"names {flip[5].split()[0]} points in conflict after {flip[6]} s" in readme
     assert peers.startswith("## 2026-11-26,")
     assert "on 26 November 2026" in readme
+
+
+def test_the_figure_of_methods_has_all_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["passes", str(tmp_path / "figure.svg")])
+    drawn = runpy.run_path(str(ROOT / "scripts" / "passes.py"), run_name="__main__")
+    table = drawn["read_record"]((ROOT / "benchmarks/results/method_passes.md").read_text())
+    planted = [passes for name, passes in table.items() if name.startswith("planted")]
+    assert len(planted) == 4
+    for passes in (*planted, table["one-flip 100 x 5000, margin 0.01"], table["halfspace 100 x 5000"]):
+        assert set(passes) == set(METHODS)
+    assert {passes["working-set"] for passes in planted} == {2}  # as the page says
+    assert "currentColor" in (tmp_path / "figure.svg").read_text()

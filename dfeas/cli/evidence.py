@@ -117,7 +117,7 @@ def predict(run: str, data: str, out: Path, as_json: bool, **options: Any) -> No
 
     The scores of the points of DATA are written to the .npy file OUT; a score above 0 means the positive class. In a table the
     column that is not a feature of the run holds the labels. For a one-vs-rest run OUT holds the number of the class with the
-    largest score, from 0 in the order that is printed. A .csv or .parquet file or a .zarr folder holds both score and class, and
+    largest score, from 0 in the order that is printed. A .csv or .parquet file or a .zarr folder holds score and class, and
     the ids of points that have some. OUT is written completely or not at all; only a few blocks are in memory at a time.
 
     If DATA has labels, the number of points whose predicted class equals their label is printed. For cones OUT holds the least
