@@ -7,6 +7,7 @@ files that anybody wrote: controls are shown as escapes, and text has no markup.
 from __future__ import annotations
 
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
@@ -28,6 +29,8 @@ LEAST_NAME = 8
 """Characters that are left of a name where a line is too long."""
 LONG = 1000
 """Bits of integers that JSON gets as numbers; longer ones are strings of hexadecimal digits."""
+_MEASURED = re.compile(r"(\d) (s|ms|min|h|[kMGT]?i?B(?:/s)?)(?=[\s,;.)]|$)")
+"""A number and its unit."""
 Paint = Callable[[str], str]
 """Gives a verdict the codes of a colour."""
 
@@ -72,7 +75,7 @@ class Grid:
                 found.append(f"{line}{remark}".rstrip())
             else:
                 found.append(line.rstrip())
-                found += wrap(remark.strip(), int(columns), initial_indent=INDENT, subsequent_indent=INDENT)
+                found += fold(INDENT + remark.strip(), columns, len(INDENT))
         return found
 
 
@@ -135,9 +138,23 @@ def lines(parts: Iterable[Part], columns: float = math.inf, paint: Paint = str) 
         if isinstance(part, Grid):
             yield from part.lines(columns)
             continue
-        word = "" if part.word is None else f"{part.word:{WORD}} "
-        painted = paint(visible(part.verdict)) if part.verdict else ""
-        yield f"{visible(word)}{painted}{visible(part.text)}".rstrip()
+        word = "" if part.word is None else visible(f"{part.word:{WORD}} ")
+        verdict = visible(part.verdict)
+        first, *more = fold(f"{word}{verdict}{visible(part.text)}".rstrip(), columns, len(word))
+        whole = verdict and first.startswith(word + verdict)
+        yield f"{word}{paint(verdict)}{first[len(word + verdict) :]}" if whole else first
+        yield from more
+
+
+def fold(text: str, columns: float, indent: int = 0) -> list[str]:
+    """A text in lines that are no longer than so many columns, but for words that are: no word, number or path is broken, and
+    a number stays with its unit. Lines after the first one stand behind an indent.
+    """
+    if len(text) <= columns:
+        return [text]
+    glued = _MEASURED.sub("\\1\0\\2", text)
+    words = {"break_long_words": False, "break_on_hyphens": False, "subsequent_indent": " " * indent}
+    return [line.replace("\0", " ") for line in wrap(glued, int(columns), **words)] or [text]
 
 
 def plain(value: Any) -> Any:

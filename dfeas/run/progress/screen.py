@@ -116,10 +116,13 @@ class Screen:
         return self._live
 
     def say(self, text: str) -> None:
+        from dfeas.display import fold
+
+        said = "\n".join(fold(visible(text), self.columns))
         if self._live is None:
-            self.write(f"{visible(text)}\n")
+            self.write(f"{said}\n")
         else:
-            self._live.console.print(visible(text), soft_wrap=True)
+            self._live.console.print(said, soft_wrap=True)
 
     def leave(self, lines: Sequence[Line] = ()) -> None:
         """Show nothing any more but lines that stay."""
