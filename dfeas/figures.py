@@ -167,6 +167,8 @@ def draw_brackets(
             label = text if len(runs) == 1 else "" if place else plain(name)
             look = {"color": colour, "marker": dot, "linestyle": dash}
             curves.append((label, [known[against] for known in passes], [known[end] for known in passes], look))
+    if len(runs) > 1 and not upper_only:
+        curves += [(text, [], [], {"color": GREY, "marker": "", "linestyle": dash}) for _, dash, text in ends]
     asked = {f"eps {value:g}": value for value in sorted(set(eps))}
     return draw_course(curves, asked, "objective" if soft else "margin", axes, against)
 
