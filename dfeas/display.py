@@ -153,8 +153,8 @@ def fold(text: str, columns: float, indent: int = 0) -> list[str]:
     if len(text) <= columns:
         return [text]
     glued = _MEASURED.sub("\\1\0\\2", text)
-    words = {"break_long_words": False, "break_on_hyphens": False, "subsequent_indent": " " * indent}
-    return [line.replace("\0", " ") for line in wrap(glued, int(columns), **words)] or [text]
+    found = wrap(glued, int(columns), subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
+    return [line.replace("\0", " ") for line in found] or [text]
 
 
 def plain(value: Any) -> Any:
