@@ -7,6 +7,7 @@ files that anybody wrote: controls are shown as escapes, and text has no markup.
 from __future__ import annotations
 
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
@@ -28,6 +29,8 @@ LEAST_NAME = 8
 """Characters that are left of a name where a line is too long."""
 LONG = 1000
 """Bits of integers that JSON gets as numbers; longer ones are strings of hexadecimal digits."""
+_MEASURED = re.compile(r"(\d) (s|ms|min|h|[kMGT]?i?B(?:/s)?)(?=[\s,;.)]|$)")
+"""A number and its unit."""
 Paint = Callable[[str], str]
 """Gives a verdict the codes of a colour."""
 
@@ -70,7 +73,7 @@ class Grid(Struct, frozen=True):
                 found.append(f"{line}{remark}".rstrip())
             else:
                 found.append(line.rstrip())
-                found += wrap(remark.strip(), int(columns), initial_indent=INDENT, subsequent_indent=INDENT)
+                found += fold(INDENT + remark.strip(), columns, len(INDENT))
         return found
 
 
@@ -135,19 +138,23 @@ def lines(parts: Iterable[Part], columns: float = math.inf, paint: Paint = str) 
         if isinstance(part, Grid):
             yield from part.lines(columns)
             continue
-        word = "" if part.word is None else f"{visible(part.word):{WORD}} "
-        verdict, text = visible(part.verdict), visible(part.text)
-        first, *more = fold(f"{verdict}{text}", columns - len(word))
-        whole = verdict and first.startswith(verdict)
-        yield f"{word}{paint(verdict) + first.removeprefix(verdict) if whole else first}".rstrip()
-        yield from (" " * len(word) + line for line in more)
+        word = "" if part.word is None else visible(f"{part.word:{WORD}} ")
+        verdict = visible(part.verdict)
+        first, *more = fold(f"{word}{verdict}{visible(part.text)}".rstrip(), columns, len(word))
+        whole = verdict and first.startswith(word + verdict)
+        yield f"{word}{paint(verdict)}{first[len(word + verdict) :]}" if whole else first
+        yield from more
 
 
-def fold(text: str, columns: float) -> list[str]:
-    """A text as lines of so many columns, which end between words; one that fits stays as it is."""
+def fold(text: str, columns: float, indent: int = 0) -> list[str]:
+    """A text in lines that are no longer than so many columns, but for words that are: no word, number or path is broken, and
+    a number stays with its unit. Lines after the first one stand behind an indent.
+    """
     if len(text) <= columns:
         return [text]
-    return wrap(text, max(1, int(columns)), break_long_words=False, break_on_hyphens=False) or [""]
+    glued = _MEASURED.sub("\\1\0\\2", text)
+    found = wrap(glued, int(columns), subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
+    return [line.replace("\0", " ") for line in found] or [text]
 
 
 def plain(value: Any) -> Any:

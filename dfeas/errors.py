@@ -150,6 +150,7 @@ def _choose_words(text: str, typed: bool) -> str:
     return first + "".join(words.partition(_OR)[2 if typed and _OR in words else 0] + after for words, _, after in each)
 
 
+_DECIMAL = {"PB": 10**15, "TB": 10**12, "GB": 10**9, "MB": 10**6, "kB": 10**3}
 _UNITS = {"PiB": 2**50, "TiB": 2**40, "GiB": 2**30, "MiB": 2**20, "kiB": 2**10}
 
 
@@ -162,9 +163,13 @@ def format_bytes(size: float) -> str:
 
 
 def enough(size: float) -> str:
-    """The same rounded up, as it can be typed: so much is not too little."""
-    unit, factor = next(((unit, factor) for unit, factor in _UNITS.items() if size >= 0.9 * factor), ("B", 1))
-    return f"{math.ceil(100 * size / factor) / 100:.2f}{unit}" if factor > 1 else f"{math.ceil(size)}B"
+    """A size rounded up, as it can be typed: so much is not too little. Decimal, but for whole numbers of MiB, so that what was
+    typed comes back as it was.
+    """
+    size = math.ceil(size)
+    units = _UNITS if size and size % 2**20 == 0 else _DECIMAL
+    unit, factor = next(((unit, factor) for unit, factor in units.items() if size >= 0.9 * factor), ("B", 1))
+    return f"{math.ceil(100 * size / factor) / 100:.2f}".rstrip("0").rstrip(".") + unit
 
 
 _OPTIONAL = {

@@ -21,7 +21,7 @@ from dfeas.cli.info import SettingsHere
 from dfeas.cli.outputs import run_status
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
-from dfeas.display import BRIEF, LEAST_NAME, Displayed, Grid, Row, lines
+from dfeas.display import BRIEF, LEAST_NAME, Displayed, Grid, Row, fold, lines
 from dfeas.records import replace
 from tests import typed
 
@@ -229,6 +229,29 @@ def test_a_grid_has_room_or_loses_spare_columns_and_the_ends_of_names(data: st.D
 def test_lines_have_controls_as_escapes_and_a_verdict_is_painted_alone() -> None:
     row = Row("verdict", f" of {HOSTILE}", "feasible")
     assert list(lines([row], paint=lambda text: f"[{text}]")) == [f"verdict      [feasible] of {SEEN}"]
+
+
+@given(st.lists(st.text("ab1/.-", min_size=1, max_size=30), min_size=1, max_size=40), st.integers(20, 90), st.integers(0, 13))
+def test_a_folded_text_has_its_words_whole(words: list[str], columns: int, indent: int) -> None:
+    text = " ".join(words)
+    folded = fold(text, columns, indent)
+    assert " ".join(line.strip() for line in folded) == text
+    assert all(len(line) <= columns or len(line.split()) == 1 for line in folded)
+    assert all(line.startswith(" " * indent) for line in folded[1:])
+    assert fold(text, float("inf")) == [text]
+
+
+def test_a_number_stays_with_its_unit() -> None:
+    assert fold("reads in all, 3.05 MiB, 0.98 s", 20) == ["reads in all,", "3.05 MiB, 0.98 s"]
+    assert fold("a read of 12 MiB/s and 3 points", 14) == ["a read of", "12 MiB/s and 3", "points"]
+
+
+def test_a_verdict_is_painted_where_its_line_is_folded() -> None:
+    row = Row("verdict", " (proof: exact), and more is said of it", "infeasible")
+    assert [*lines([row], 40, lambda text: f"[{text}]")] == [
+        "verdict      [infeasible] (proof: exact),",
+        "             and more is said of it",
+    ]
 
 
 def test_files_are_named_only_where_there_are_some(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_a_strange_value_is_refused_in_one_line_or_taken(folder: Path, option: t
         ({"eps": 1j}, "expected a number"),
         ({"margin_tolerance": 0}, "margin_tolerance=0: expected a number from 1e-6 to below 1"),
         ({"margin_tolerance": 1.0}, "margin_tolerance=1.0: expected a number from 1e-6 to below 1"),
-        ({"memory": "1k"}, "memory='0.98kiB' is too little for one block of 48 B: at least memory='"),
+        ({"memory": "1k"}, "memory='1kB' is too little for one block of 48 B: at least memory='"),
         *(({"memory": text}, "expected a size such as 2GB") for text in ("", "GB", "-1GB", "2XB", "1e99", "2 GB 3x")),
     ],
 )

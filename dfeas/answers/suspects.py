@@ -35,7 +35,11 @@ from dfeas.verify.core import check_each, find_wrong
 
 SHOWN = 10
 """Suspects that are printed."""
+NAMED = 4
+"""Points that are named in the first line."""
 COLUMNS = ("point", "name", "label", "score", "needed", "flip")
+SHOWN_AS = {"needed": "remove", "flip": "relabel"}
+"""Columns that people see by other names."""
 _SHAPE = {
     **dict.fromkeys(("at_least", "enough", "n"), int),
     "points": [{"point": int, "label": str, "needed": bool, "flip": bool}],
@@ -127,21 +131,30 @@ class Suspects(Answer):
         return cls.from_json(values, loaded=True)
 
     def _parts(self) -> Iterator[Part]:
-        more = len(self.points) - self.enough
-        rest = f"; {more} more {'is' if more == 1 else 'are'} listed that may stay" if more else ""
+        count = len(self.points)
+        listed = f"{count} of {self.n} points {'is' if count == 1 else 'are'} suspect"
         if self.enough:
-            yield Row("suspects", f"{self.enough} of {self.n} points: without them a hyperplane separates the others (proved)")
-            fewest = "no fewer are enough" if self.at_least == self.enough else f"at least {self.at_least} have to go"
-            yield Row(
-                "", (f"{fewest} (proved)" if self.at_least else "no conflict was found, so that maybe none has to go") + rest
-            )
+            yield Row("suspects", f"{listed}; without {self._named} a hyperplane separates the others (proved)")
+            least = f"at least {self.at_least} {'has' if self.at_least == 1 else 'have'} to go (proved)"
+            yield Row("", least if self.at_least else "no conflict was found, so that maybe none has to go")
         else:
-            yield Row("suspects", f"none has to go: a hyperplane separates all points (proved){rest}")
+            more = f"; {listed}, and may stay" if count else ""
+            yield Row("suspects", f"none has to go: a hyperplane separates all points (proved){more}")
         if not self.is_decided:
             yield Row("", f"{self.stopped.sentence}; fewer may be enough")
-        shown = [[f"{v:+.4f}" if isinstance(v, float) else str(v) for v in each.values()] for each in self.points[:SHOWN]]
-        yield from [Grid([*self.points[0]], shown)] if shown else []
+        shown = [[*map(_cell, each.values())] for each in self.points[:SHOWN]]
+        yield from [Grid([SHOWN_AS.get(name, name) for name in self.points[0]], shown)] if shown else []
+        if count > SHOWN:
+            yield Row("", f"and {count - SHOWN} more")
         yield Row("cost", f"{self.passes:.4g} passes, {self.reads:.4g} reads in all, {self.seconds:.2f} s")
+
+    @property
+    def _named(self) -> str:
+        """Those that are enough, by name where they are few."""
+        names = [str(each.get("name", each["point"])) for each in self.points if each["needed"]]
+        if len(names) > NAMED:
+            return f"the first {len(names)} of them"
+        return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
     @property
     def is_decided(self) -> bool:
@@ -265,3 +278,10 @@ class Suspects(Answer):
         for number, answer in enumerate(check_each(engine, dataset, certificates).answers if certificates else ()):
             if not isinstance(answer, Check) or answer.verdict != INFEASIBLE:
                 raise CheckFailedError(f"{SUSPECTS}: conflict {number} is none: its points do not cancel")
+
+
+def _cell(value: Any) -> str:
+    """As a person reads it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:+.4f}" if isinstance(value, float) else str(value)

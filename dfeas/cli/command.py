@@ -35,9 +35,15 @@ TRACEBACK = "DFEAS_TRACEBACK"
 
 
 def say(*texts: object, err: bool = False) -> None:
-    """Print lines; ends of lines within one are shown as escapes."""
+    """Print lines; ends of lines within one are shown as escapes. What is said on stderr fits in the columns of a terminal."""
     for text in texts:
-        click.echo(visible(str(text)), err=err)
+        said = visible(str(text))
+        if err and said[:1] != "{" and sys.stderr is not None and sys.stderr.isatty():
+            from dfeas.display import fold  # not loaded where nothing is wrong
+            from dfeas.run.progress.screen import Screen
+
+            said = "\n".join(fold(said, Screen(sys.stderr).columns))
+        click.echo(said, err=err)
 
 
 COLOURS = {

@@ -109,7 +109,7 @@ def choose_method(
         instead = f"give {spell('memory', enough(least))} to" if least > load.memory else "use"
         or_else = ", or ingest the data" * (collection_of(load.dataset) is not None)
         reason = (
-            f"{name} needs {spell('memory', enough(need))} for {what}, and {format_bytes(load.memory)} are for it; "
+            f"{name} needs {spell('memory', enough(need))} for {what}, and {enough(load.memory)} are for it; "
             f"{instead} {other}, which keeps {kept} {geometry.scored}{or_else}"
         )
     if reason:

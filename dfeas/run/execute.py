@@ -34,7 +34,7 @@ from dfeas.run.session import UNSEEN, Session, Surveyed, survey
 from dfeas.run.solver_thread import Abandoned, end_long_reads
 from dfeas.run.spec import HARD_MARGIN, WIDEST, RunSpec
 from dfeas.run.task import Task
-from dfeas.run.termination import Goal, passes_to_gap, remaining_passes
+from dfeas.run.termination import Goal, before_limits, passes_to_gap, remaining_passes
 
 if TYPE_CHECKING:
     from dfeas.answers.base import Answer
@@ -245,7 +245,8 @@ def open_sinks(
             left: Any = partial(remaining_passes, goal=goal)
             if job.soft is not None:
                 left = partial(passes_to_gap, goal=job.soft.gap)
-            shown = Terminal(sys.stderr, left)
+            limits = job.asked.limits
+            shown = Terminal(sys.stderr, lambda records: before_limits(left(records), records[-1], limits))
         stack.callback(shown.close)
         for engine in (session.engine, session.checking.engine):
             engine.watch(shown.observe)

@@ -147,7 +147,8 @@ def _require_method(method: str | AnyMethod | Sequence[str | AnyMethod]) -> str 
     if isinstance(method, str) or _is_method(method):
         return method
     raise UsageError(
-        f"method={method!r}: expected a name, or a method of your own: an object of a class below {Method.__module__}.Method"
+        f"method={method!r}: expected text, the name of a method, or a method of your own: an object of a class below "
+        f"{Method.__module__}.Method"
     )
 
 

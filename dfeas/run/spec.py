@@ -14,7 +14,7 @@ from dfeas.data.frames import values_of
 from dfeas.data.source import ALL_POSITIVE, DataSpec
 from dfeas.data.storage.numbers import exact
 from dfeas.data.storage.zarr_arrays import load_npy
-from dfeas.errors import BadInputError, UsageError, enough, format_bytes, spell
+from dfeas.errors import BadInputError, UsageError, enough, spell
 from dfeas.geometry.protocol import facts_of
 from dfeas.geometry.registry import geometry_of
 from dfeas.linalg.points import Floats
@@ -165,7 +165,7 @@ def require_memory(dataset: Dataset, options: SoftMarginOptions, memory: int) ->
     need, several = least_memory(facts_of(dataset, memory), options.problems, options.loss != "hinge"), options.problems
     if need > memory // 4:
         raise UsageError(
-            f"memory {format_bytes(memory)} is too little for {dataset.m} features"
+            f"memory {enough(memory)} is too little for {dataset.m} features"
             f"{f' and {several} values of C and folds' if several > 1 else ''}: at least {enough(4 * need)} are needed"
         )
 

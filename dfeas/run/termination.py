@@ -133,6 +133,17 @@ def remaining_passes(records: Sequence[Record], goal: Goal) -> float:
     return max(0.0, min(upper, lower) - t)
 
 
+def before_limits(left: float, last: ProgressRecord, limits: Limits) -> float:
+    """Passes of these that are ``left`` which a run has before a limit ends it; inf, which is no number to show, at one."""
+    if limit_reached(last, limits):
+        return math.inf
+    if limits.max_passes is not None:
+        left = min(left, limits.max_passes - last.passes)
+    if limits.time_limit is not None and last.seconds > 0:
+        left = min(left, (limits.time_limit - last.seconds) * max(1, last.passes) / last.seconds)
+    return left
+
+
 def passes_to_gap(records: Sequence[Any], goal: float) -> float:
     """The same for a soft margin, from its relative gap."""
     if len(records) < 4:

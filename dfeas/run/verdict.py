@@ -14,13 +14,13 @@ from msgspec import Struct
 from dfeas.answers.files import versions
 from dfeas.answers.result import STRICTLY, Result, Side, Sides
 from dfeas.answers.trace import Sink
-from dfeas.answers.words import FEASIBLE, INFEASIBLE, UNDECIDED, Proof, Stop, Verdict
+from dfeas.answers.words import EPS_INFEASIBLE, FEASIBLE, INFEASIBLE, UNDECIDED, Proof, Stop, Verdict
 from dfeas.data.collections import collection_of, fetched_share
 from dfeas.data.dataset import Dataset
 from dfeas.errors import CheckFailedError
 from dfeas.geometry.protocol import Geometry, facts_of
 from dfeas.methods.protocol import Sparse, weights_at_once
-from dfeas.problem import EPS, LEAST_EPS
+from dfeas.problem import EPS, LEAST_EPS, OWN_METHODS
 from dfeas.records import replace
 from dfeas.run.cost import PROBE, Probe, Projection, abreast, project
 from dfeas.run.recovery import Portions
@@ -154,7 +154,7 @@ def result_of(session: Session, job: RunSpec, outcome: Outcome, why: str, reads:
     separated = proved is not None and proved.verdict == FEASIBLE
     lower, upper = bracket(record, proved)
     detail = describe_ending(outcome.decision, record) if proved is None else proved.message
-    detail += _advice(dataset, job, proved, upper)
+    detail += _advice(dataset, job, record.method, proved, upper)
     x = dual = None
     if dataset.program is not None and proved is not None:
         if proved.verdict == FEASIBLE and certificate is not None:
@@ -219,16 +219,21 @@ def result_of(session: Session, job: RunSpec, outcome: Outcome, why: str, reads:
     )
 
 
-def _advice(dataset: Dataset, job: RunSpec, proved: Check | None, upper: float) -> str:
-    """How to ask about more hyperplanes, where none through the origin separates points with labels; and for which eps the
-    ``upper`` end of an undecided bracket is an answer.
+def _advice(dataset: Dataset, job: RunSpec, method: str, proved: Check | None, upper: float) -> str:
+    """How to ask about more hyperplanes, where none through the origin separates points with labels; for which eps the
+    ``upper`` end of an undecided bracket is an answer; and what the eps of the papers leaves open, where nobody said one.
     """
     if proved is None:
         enough = max(2 * upper, LEAST_EPS)
         low = job.asked.eps is None and enough <= EPS
         return f"; margins are at most {upper:.3g}, which eps={enough:.1g} (--eps) takes for an answer" if low else ""
     wider = proved.verdict != FEASIBLE and dataset.classes and not (dataset.intercept or job.kernel or job.data.point)
-    return "; intercept=True (--intercept) asks about any hyperplane" if wider else ""
+    advice = "; intercept=True (--intercept) asks about any hyperplane" if wider else ""
+    ours = method in OWN_METHODS or dataset.cones is not None
+    if proved.verdict == EPS_INFEASIBLE and job.asked.eps == EPS and not ours:
+        eps = f"; {method} looks for margins above eps={EPS:g} where no other eps is given: a hyperplane with a margin of up to"
+        advice = f"{eps} {upper:.3g} may still separate the points, which method=auto (--method auto) decides{advice}"
+    return advice
 
 
 def sides_of(session: Session, job: RunSpec, positive: int) -> Sides | None:

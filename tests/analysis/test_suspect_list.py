@@ -147,3 +147,28 @@ def test_commands_take_the_folder(run: Path) -> None:
     assert say("suspects", data, "--out", again)[0] == 2
     assert say("suspects", data, "--label-column", "no", "--out", run.parent / "new")[0] == 4
     assert not (run.parent / "new").exists()
+
+
+def test_the_first_lines_say_who_is_suspect_and_what_it_takes() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 6))
+    y = np.where(X @ rng.standard_normal(6) > 0, "yes", "no")
+    wrong = rng.choice(3000, 6, replace=False)
+    for count in (0, 1, 3, 6):
+        labels = y.copy()
+        labels[wrong[:count]] = np.where(y[wrong[:count]] == "yes", "no", "yes")
+        found = dfeas.suspects(X, labels)
+        assert (found.enough, found.at_least) == (count, count)
+        listed = len(found.points)
+        first, second = str(found).splitlines()[:2]
+        if not count:
+            assert first.startswith("suspects     none has to go: a hyperplane separates all points (proved)")
+            continue
+        needed = [str(each["point"]) for each in found.points if each["needed"]]
+        names = "the first 6 of them" if count == 6 else needed[0] if count == 1 else "{}, {} and {}".format(*needed)
+        are = "points is" if listed == 1 else "points are"
+        assert first == (
+            f"suspects     {listed} of 3000 {are} suspect; without {names} a hyperplane separates the others (proved)"
+        )
+        assert second.strip() == f"at least {count} {'has' if count == 1 else 'have'} to go (proved)"
+        assert str(found).splitlines()[2].split() == ["point", "name", "label", "score", "remove", "relabel"]

@@ -212,7 +212,7 @@ ROWS: dict[str, tuple[Callable[[], Made], int, str]] = {
     "a name that says nothing": (text("a.dat", SVM), 4, "a.dat: unknown format; expected .npy, .npz"),
     # storage
     "another writer": (another_writer, 2, "out: another process is writing it; wait for it or choose another output"),
-    "little memory": (little_memory, 2, "--memory 2.87MiB is too little for one block of 4.00 MiB: at least --memory"),
+    "little memory": (little_memory, 2, "--memory 3MB is too little for one block of 4.00 MiB: at least --memory"),
     "a chunk is a link": (a_link_out_of("X/c.0.0"), 4, "data/X/c.0.0: a link to "),
     "a link in a user's array": (a_link_in_a_users_array, 4, "x/c/2/0: a link to /etc/hostname, outside of the data"),
     # pickles

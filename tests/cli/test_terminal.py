@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,57 @@ def _table(text: str, head: str) -> list[str]:
     (first,) = (place for place, row in enumerate(rows) if row.startswith(head))
     after = (place for place, row in enumerate(rows) if place > first and (not row or " reads of " in row))
     return rows[first : next(after, None)]
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Data and finished runs with long names, and a table that does not say what it should."""
+    folder = tmp_path_factory.mktemp("a-folder-whose-name-fills-a-line")
+    generated(folder, 12, 4000, 0.02)
+    (folder / "wards-of-the-north.csv").write_text("income,age,died\n" + "41000,61,1\n52000,44,0\n38000,70,1\n39000,71,0\n" * 9)
+    for words in ("solve no --out run", "solve yes --out early --method perceptron --max-passes 1", "svm no --out soft"):
+        assert dfeas(*words.split(), "-q", cwd=folder).returncode in (0, 3)
+    return folder
+
+
+COMMANDS = (
+    "solve no --out new --force",
+    "solve yes --method mirror-prox --max-passes 2 --out new --force",
+    "solve yes --kernel rbf --scale std --center --out new --force",
+    "suspects no",
+    "status run",
+    "resume early --max-passes 2",
+    "resume run",
+    "plan no",
+    "race yes --methods perceptron,mirror-prox --max-passes 3 --out new --force",
+    "svm no --C 0.1,1 --folds 2 --out new --force",
+    "check-separation wards-of-the-north.csv --label-column died",
+    "verify run",
+    "info no",
+    "solve there-is-no-such-file-of-points.parquet --label-column died",
+    "solve no --memory 1MB",
+)
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+@pytest.mark.parametrize("words", COMMANDS)
+def test_no_word_number_or_path_is_broken(words: str, columns: int, answers: Path) -> None:
+    _, written, _ = typed(*words.split(), cwd=answers, columns=columns)
+    rows = [row.rstrip() for row in re.split(r"[\r\n]", ESCAPE.sub("", written)) if row.strip()]
+    assert rows
+    too_long = [row for row in rows if len(row) >= columns and len(row.split()) > 1]
+    assert not too_long, "a word that is longer than a line stands alone"
+    apart = [pair for pair in pairwise(rows) if pair[0][-1].isdigit() and re.match(r" *(s|ms|min|[kM]iB)\b", pair[1])]
+    assert not apart, "a number stays with its unit"
+
+
+def test_the_last_line_at_a_limit_says_no_time_left(room: Path, tmp_path: Path) -> None:
+    for limit in ("--max-passes 5", "--time-limit 2"):
+        words = f"--method perceptron --margin-tolerance 1e-6 {limit} --force".split()
+        done = dfeas("solve", "yes", "--out", tmp_path / "run", *words, cwd=room)
+        assert done.returncode == 3
+        last = [line for line in done.stderr.splitlines() if line.startswith("pass ")][-1]
+        assert "left" not in last
 
 
 def test_a_verdict_has_a_colour_on_a_terminal_only(room: Path, tmp_path: Path) -> None:

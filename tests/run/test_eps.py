@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_breast_cancer
 
 import dfeas
 from dfeas.geometry.protocol import LoadCost
@@ -78,3 +79,14 @@ def test_the_bound_is_of_the_theorem_where_the_widest_margin_is_wanted() -> None
 def test_what_cannot_be_zero_is_not_brought_to_the_checker() -> None:
     assert decide(blank("m", 1e-4), Bar(), Limits()) is None
     assert decide(blank("m", 1e-7), Bar(), Limits()) == Decision("verdict", "eps-infeasible")
+
+
+@pytest.mark.parametrize(("eps", "said"), [(None, True), (0.01, False)])
+def test_an_eps_that_nobody_gave_is_said_with_what_it_leaves_open(eps: float | None, said: bool) -> None:
+    """Points are separable, by a margin below the eps of the papers."""
+    X, y = load_breast_cancer(return_X_y=True)
+    assert dfeas.solve(X, y).verdict == "feasible"
+    thin = dfeas.solve(X, y, method="smooth-perceptron", eps=eps)
+    assert thin.verdict == "eps-infeasible"
+    assert ("smooth-perceptron looks for margins above eps=0.001 where no other eps is given" in thin.message) == said
+    assert (f"a margin of up to {thin.margin_upper:.3g} may still separate the points" in thin.message) == said

@@ -288,9 +288,12 @@ def test_what_makes_no_race_is_refused(points: Any, methods: list[Any], options:
 
 
 SINGLE: list[tuple[Any, str]] = [
-    (Forgotten, "expected a name, or a method of your own: an object of a class below dfeas.methods.protocol.Method"),
-    ([MINE], "expected a name, or a method of your own"),
-    (None, "method=None: expected a name"),
+    (
+        Forgotten,
+        "or a method of your own: an object of a class below dfeas.methods.protocol.Method",
+    ),
+    ([MINE], "or a method of your own: an object"),
+    (None, "method=None: expected text, the name of a method"),
     (HALF, "method half: it has no tell and no evidence and no bound"),
 ]
 

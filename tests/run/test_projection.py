@@ -109,7 +109,7 @@ def test_mistakes_of_all_points_that_do_not_fit_are_refused_with_the_number_need
     load = Load(opened(np.ones((1_000_000, 2), np.float32), "all-positive"), 40_000_000)
     assert choose_method(POINTS, "online-perceptron", load) == ("online-perceptron", "asked for")
     with pytest.raises(
-        UsageError, match=r"online-perceptron needs memory='38.15MiB' for what it keeps of 1000000 points, .* use working"
+        UsageError, match=r"online-perceptron needs memory='40MB' for what it keeps of 1000000 points, .* use working"
     ):
         choose_method(POINTS, "online-perceptron", replace(load, memory=39_999_996))
 

@@ -117,11 +117,12 @@ class Screen(Struct, eq=False):
         return self._live
 
     def say(self, text: str) -> None:
+
+        said = "\n".join(fold(visible(text), self.columns))
         if self._live is None:
-            columns = self.size[0] if self.live and self.size is not None else math.inf
-            self.write("".join(f"{line}\n" for line in fold(visible(text), columns)))
+            self.write(f"{said}\n")
         else:
-            self._live.console.print(visible(text))
+            self._live.console.print(said, soft_wrap=True)
 
     def leave(self, lines: Sequence[Line] = ()) -> None:
         """Show nothing any more but lines that stay."""
