@@ -105,7 +105,7 @@ def feasible(
     ----------
     .. [1] J. Farkas, Theorie der einfachen Ungleichungen, Journal für die reine und angewandte Mathematik 124 (1902).
     .. [2] A. Goldman and A. Tucker, Theory of linear programming, 1956: the partition that the exact search finds.
-    .. [3] J. Gleeson and J. Ryan, Identifying minimally infeasible subsystems of inequalities, ORSA Journal on Computing 2 (1990).
+    .. [3] J. Gleeson and J. Ryan, Identifying minimally infeasible subsystems of inequalities, ORSA J. Computing 2 (1990).
 
     Examples
     --------
