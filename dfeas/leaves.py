@@ -69,6 +69,11 @@ def unpack_cvxpy(problem: Any, x: Any, dual: Any) -> None:
     load("dfeas.cones.cvxpy").unpack(problem, x, dual)
 
 
+def linear_program(problem: Any) -> Any:
+    """The constraints of a problem of cvxpy, all of which are linear."""
+    return load("dfeas.cones.cvxpy").linear_program(problem)
+
+
 def kernel_space(kernel: Any) -> Any:
     """The geometry of a kernel by its options. Raises UsageError for options that make no sense."""
     return load("dfeas.kernels.space").KernelSpace.of(kernel)

@@ -23,10 +23,13 @@ from dfeas.analysis.separation import decide_early, search_integers
 from dfeas.answers.feasibility import Feasibility, is_irreducible, nearest_floats
 from dfeas.answers.result import Result
 from dfeas.answers.words import FEASIBLE, INFEASIBLE, RESUMABLE, UNDECIDED, Proof, Stop
+from dfeas.data.collections import is_collection
 from dfeas.data.inequalities import Inequalities, places_of_system
+from dfeas.data.partitions import computed_by
+from dfeas.data.programs import is_program
 from dfeas.data.source import ALL_POSITIVE, ChosenTable
 from dfeas.data.storage.places import place
-from dfeas.errors import DfeasError, UsageError
+from dfeas.errors import DfeasError, UsageError, either
 from dfeas.exact.dyadic import Dyadic, Integers, common
 from dfeas.exact.integers import independent, primitive, solve
 from dfeas.linalg.blas import beat
@@ -74,8 +77,8 @@ def feasible(
     ----------
     A : array (n, m), data frame, or path
         What ``dfeas.solve`` takes, dense or sparse, read in blocks; None if there are only equalities. ``dfeas.table`` says
-        which columns are variables. Or the path of an MPS or LP file (.mps, .lp, .mps.gz, .lp.gz), which HiGHS reads: it has
-        all of the system, and its objective is left out.
+        which columns are variables. Or the path of an MPS or LP file (.mps, .lp, .mps.gz, .lp.gz), which HiGHS reads, or a
+        ``cvxpy.Problem`` whose constraints are linear: they have all of the system, and their objectives are left out.
     b : array (n,), series, or path
         Right sides, finite numbers; a series beside a frame has its index.
     equal : (E, f), optional
@@ -86,7 +89,7 @@ def feasible(
         the columns of A. So may the index of a frame, whose columns are ``low`` and ``high``, or ``lower`` and ``upper``. The
         path is that of a .npy file (m, 2). Unlike in ``scipy.optimize.linprog``, variables have no bounds by default.
     max_passes, time_limit, memory, client, out, force, callback : optional
-        As in ``dfeas.solve``. With a client A is a Dask array or frame.
+        As in ``dfeas.solve``. With a client A is a path, or a Dask array or frame.
 
     Returns
     -------
@@ -102,6 +105,7 @@ def feasible(
     ----------
     .. [1] J. Farkas, Theorie der einfachen Ungleichungen, Journal für die reine und angewandte Mathematik 124 (1902).
     .. [2] A. Goldman and A. Tucker, Theory of linear programming, 1956: the partition that the exact search finds.
+    .. [3] J. Gleeson and J. Ryan, Identifying minimally infeasible subsystems of inequalities, ORSA J. Computing 2 (1990).
 
     Examples
     --------
@@ -117,7 +121,12 @@ def feasible(
     terms = run_terms(max_passes, time_limit, memory, choose_client(client, A), out, callback, force)
     with terms as (limits, resources, output):
         asked = Inequalities.of(A, b, equal, bounds, resources.memory_bytes, compute_by(resources.client, A))
-        answer = _decide(asked, Problem.of(asked.X, ALL_POSITIVE), limits, resources, output)
+        if resources.client is not None and is_program(A):
+            raise UsageError(f"{A}: a linear programme is in memory; leave out {either('client', '--local or --scheduler')}")
+        problem = Problem.of(asked.X, ALL_POSITIVE)
+        if resources.client is not None and asked.there is not None:  # workers read A
+            problem = Problem(asked.there)
+        answer = _decide(asked, problem, limits, resources, output)
         stopped = _why_ended(answer, output.stop())
         answer = replace(
             answer,
@@ -139,7 +148,10 @@ def _why_ended(answer: Feasibility, stop: bool) -> Stop:
 
 def _decide(asked: Inequalities, problem: Problem, limits: Limits, resources: Resources, output: Output) -> Feasibility:
     until = limits.until(output.stop)
-    early = decide_early(problem, Goal(), limits, resources, output, True)
+    early = None
+    if resources.client is None or problem.spec.by_path or is_collection(asked.X):  # as threads decide it, with their bits
+        with computed_by(resources.client):
+            early = decide_early(problem, Goal(), limits, replace(resources, client=None), output, True)
     result: Result = decide(problem, "auto", Goal(), limits, resources, output, then=SOLVABLE) if early is None else early[1]
     unknown = Feasibility(verdict=UNDECIDED, proof=Proof.NONE, message=result.message, result=result)
     if output.out is not None:  # in place of a verdict of the points, which is none of the inequalities
@@ -248,7 +260,11 @@ def _describe_conflict(
     unknown: Feasibility, asked: Inequalities, support: NDArray[np.int64], weights: Integers, points: Floats
 ) -> Feasibility:
     u, v, upper, lower = asked.divide(support, weights)
-    counts = {"rows of A": len(u), "equalities": np.count_nonzero(v), "bounds": np.count_nonzero([upper, lower])}
+    counts = {
+        "inequalities" if asked.kind else "rows of A": len(u),
+        "equalities": np.count_nonzero(v),
+        "bounds": np.count_nonzero([upper, lower]),
+    }
     listed = " and ".join(f"{what} ({count})" for what, count in counts.items() if count)
     text = f"there is no solution: {listed} contradict each other, by Farkas's lemma with multipliers in whole numbers"
     text += "; without any one of them the others have a solution" if len(support) > 1 else ""

@@ -27,6 +27,7 @@ from dfeas.engine.local import LocalEngine, local_engine
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, UndecidedError, either
 from dfeas.exact.dyadic import Dyadic, Integers, common
 from dfeas.exact.integers import independent
+from dfeas.leaves import unpack_cvxpy
 from dfeas.problem import Problem
 from dfeas.settings import parse_bytes, require_type
 from dfeas.verify.certificate import Check
@@ -58,7 +59,7 @@ def _say_multiplier(value: int) -> str:
     return str(value) if abs(value) < 10**12 else f"about {Decimal(value):.3e}"
 
 
-SHOWN = 20
+SHOWN = 10
 """Constraints of a conflict that are printed."""
 
 
@@ -96,9 +97,9 @@ class Feasibility(Conclusion):
     upper, lower : list of int, optional
         (m,) those of the bounds, at least zero: A'u + E'v + upper - lower = 0, and b'u + f'v + upper'high - lower'low < 0.
     conflict : list of dict, optional
-        The constraints that contradict each other, by what you call them: ``kind`` (row, equality, upper bound, lower bound),
-        ``place`` (of the row, the equality or the variable), ``name``, ``text`` such as ``2 a - c <= 5``, and ``multiplier``.
-        Without any one of them the others have a solution: it is an irreducible infeasible set (IIS).
+        The constraints that contradict each other, by what you call them: ``kind`` (row, equality, upper bound, lower bound; of
+        cvxpy constraint), ``place`` (of the row, the equality or the variable), ``name``, ``text`` as ``2 a - c <= 5``, and
+        ``multiplier``. Without any one of them the others have a solution: it is an irreducible infeasible set (IIS).
     asked : dict, optional
         Absolute paths of ``A``, ``b``, ``equal`` and ``bounds``; None where a part of the system was in memory.
     result : Result
@@ -159,6 +160,29 @@ class Feasibility(Conclusion):
     @property
     def is_decided(self) -> bool:
         return self.verdict != UNDECIDED
+
+    def unpack(self, problem: Any) -> None:
+        """Set the values of the variables of a problem of cvxpy, or, without a solution, the dual values of its constraints.
+
+        Parameters
+        ----------
+        problem : cvxpy.Problem
+            The one that ``dfeas.feasible`` was asked about, or one with the same constraints.
+
+        Raises
+        ------
+        UndecidedError
+            There is no verdict.
+        BadInputError
+            A problem with other variables or rows.
+        """
+        dual = None
+        if self.rows is not None:
+            u, v = np.array(self.u, object), np.array(self.v, object)
+            most = np.abs(np.append(u, v)).max()
+            dual = np.zeros(self.result.n - len(v))
+            dual[: len(v)], dual[len(v) + self.rows] = v / most, u / most
+        unpack_cvxpy(problem, self.x, dual)
 
     def verify(
         self,

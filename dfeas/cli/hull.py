@@ -9,9 +9,9 @@ import click
 
 from dfeas.analysis.feasibility import feasible as find_feasible
 from dfeas.analysis.hull import in_hull as find_in_hull
-from dfeas.cli.cluster import Cluster
+from dfeas.cli.cluster import CLUSTER
 from dfeas.cli.command import DATA, JSON, LOCAL, Command, option
-from dfeas.cli.options import CHOSEN, GO_ON, NAMED, QUIET, asks, describe_methods, method_of, options_of
+from dfeas.cli.options import CHOSEN, GO_ON, NAMED, PERFORMANCE, QUIET, SAME_BITS, asks, describe_methods, method_of, options_of
 from dfeas.cli.runs import begin
 from dfeas.methods.registry import METHODS
 
@@ -48,7 +48,7 @@ def in_hull(point: str, data: str, **values: Any) -> None:
 @asks(NAMED[1:], CHOSEN, options_of(find_feasible))
 @option("Question", "--equal", nargs=2, type=DATA, metavar="E F", help="Equalities E x = f: files of E and of f.")
 @option("Question", "--bounds", metavar="LOW,HIGH", help="Of all variables, or a file (.npy) of m pairs.  [default: none]")
-@asks(QUIET, JSON)
+@asks(CLUSTER, SAME_BITS, PERFORMANCE, QUIET, JSON)
 def feasible(data: str, b: Path | None, bounds: str | None, **values: Any) -> None:
     """Decide whether A x <= b has a solution.
 
@@ -62,6 +62,4 @@ def feasible(data: str, b: Path | None, bounds: str | None, **values: Any) -> No
             values["bounds"] = tuple(float(value) for value in bounds.split(","))
         except ValueError:
             raise click.UsageError(f"--bounds {bounds}: expected two numbers LOW,HIGH, or a .npy file that exists") from None
-    begin(
-        lambda A, equal, **more: find_feasible(A, b and str(b), equal=equal or None, **more), data, cluster=Cluster(), **values
-    )
+    begin(lambda A, equal, **more: find_feasible(A, b and str(b), equal=equal or None, **more), data, **values)

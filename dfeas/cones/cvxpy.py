@@ -5,15 +5,19 @@ cvxpy itself writes the constraints in the form of SCS, and translates x and z b
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 import numpy as np
+import scipy  # loads its parts when they are used
+from numpy.typing import NDArray
 
 from dfeas.cones.product import EXISTS, OPEN, Program
 from dfeas.cones.writer import from_scs
 from dfeas.data.dataset import Dataset
+from dfeas.data.programs import LinearProgram
 from dfeas.errors import BadInputError, UndecidedError, UsageError
 from dfeas.linalg.points import Floats
 from dfeas.records import replace
@@ -86,6 +90,68 @@ class ConstraintProgram(Program):
         return [f"constraint {k}: {_shorten(str(each[k]))}" for k in heaviest if size[k] > LEAST * max(size)]
 
 
+def linear_program(problem: Any) -> LinearProgram:
+    """The constraints of a problem, all of which are linear. Raises BadInputError for one that is not."""
+    data, chain, inverse = _write(problem)
+    if data["dims"].soc or data["dims"].psd:
+        for k, each in enumerate(problem.constraints):
+            dims = _write(type(problem)(problem.objective, [each]))[0]["dims"]
+            if dims.soc or dims.psd:
+                text = "not linear; dfeas.solve(dfeas.from_cvxpy(problem)) asks whether cones are strictly feasible"
+                raise BadInputError(f"constraint {k}: {_shorten(str(each))}: {text}")
+        raise BadInputError("the attribute of a variable is not linear; see dfeas.from_cvxpy")
+    own = {key for each in problem.variables() for key in (each.id, each.name())}
+    held, p = data["param_prob"], data["dims"].zero
+    rows, right = scipy.sparse.csr_array(data["A"]), np.asarray(data["b"], np.float64)
+    features, others = [""] * rows.shape[1], np.zeros(rows.shape[1], bool)
+    for each in held.variables:
+        first = held.var_id_to_col[each.id]
+        for k in range(each.size):
+            features[first + k] = f"{each.name()}{_index(k, each.shape)}"
+            others[first + k] = not {each.id, each.name()} & own
+    bounds = np.tile([-np.inf, np.inf], (rows.shape[1], 1))
+    name = RowNames(problem.constraints, rows, features, others, lambda z: _invert(chain, inverse, np.zeros(len(features)), z))
+    n = rows.shape[0] - p
+    of_rows = range(p, p + n), [False] * n, range(p)
+    return LinearProgram(rows[p:], right[p:], rows[:p], right[:p], bounds, tuple(features), *of_rows, name, "constraint")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RowNames:
+    """What rows that cvxpy wrote are called: by the place of a constraint in the problem, its text, and the entry of it."""
+
+    constraints: list[Any]
+    rows: Any  # (N, m) CSR
+    features: list[str]
+    others: NDArray[np.bool_]  # (m,) variables of cvxpy's own, which tie rows of one constraint to each other
+    invert: Callable[[Floats], Any]
+
+    def __call__(self, row: int) -> str:
+        seen, left = {row}, [row]
+        while left:
+            unit = np.zeros(self.rows.shape[0])
+            unit[now := left.pop(0)] = 1.0
+            duals = self.invert(unit).dual_vars
+            for k, each in enumerate(self.constraints):
+                value = np.asarray(duals[each.id])
+                if value.any():
+                    part = "" if now != row else _index(int(np.flatnonzero(value.ravel(order="F"))[0]), value.shape)
+                    return f"{k}{part}: {_shorten(str(each))}"
+            tied = [j for j in self.rows[[now]].indices if self.others[j]]
+            more = [*dict.fromkeys(self.rows[:, tied].nonzero()[0].tolist())] if tied else []
+            left += [each for each in more if each not in seen]
+            seen.update(more)
+        held = [self.features[j] for j in self.rows[[row]].indices]
+        return f"by an attribute of {', '.join(held)}"
+
+
+def _index(k: int, shape: tuple[int, ...]) -> str:
+    """The place of entry k, column by column, as NumPy says it; empty where there is one entry."""
+    if int(np.prod(shape)) == 1:
+        return ""
+    return f"[{', '.join(str(int(i)) for i in np.unravel_index(k, shape, order='F'))}]"
+
+
 def unpack(problem: Any, x: Floats | None, dual: Floats | None) -> None:
     """Set the values of variables to those of x (m,), or dual values of constraints to those of z (N,)."""
     if x is None and dual is None:
@@ -105,9 +171,12 @@ def _translate(problem: Any, x: Floats | None, dual: Floats | None) -> Any:
     for given, expected, what in ((x, m, "variables"), (dual, rows, "rows")):
         if given is not None and len(given) != expected:
             raise BadInputError(f"the result has {len(given)} {what}, this problem {expected}; expected the problem it is of")
+    return _invert(chain, inverse, np.zeros(m) if x is None else x, np.zeros(rows) if dual is None else dual)
+
+
+def _invert(chain: Any, inverse: Any, x: Floats, z: Floats) -> Any:
     info = {"status_val": 1, "solve_time": 0, "setup_time": 0, "iter": 0, "pobj": 0.0}
-    vectors = {"x": np.zeros(m) if x is None else x, "y": np.zeros(rows) if dual is None else dual, "s": np.zeros(rows)}
-    return chain.invert({**vectors, "info": info}, inverse)
+    return chain.invert({"x": x, "y": z, "s": np.zeros(len(z)), "info": info}, inverse)
 
 
 def _parts(values: Any) -> list[Any]:

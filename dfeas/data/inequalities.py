@@ -9,8 +9,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from dfeas.data.dataset import Dataset, array_reader
 from dfeas.data.frames import bring_here, columns_of, has_other_coordinates, is_frame, open_frame, require_aligned, values_of
 from dfeas.data.open import open_source
 from dfeas.data.partitions import Compute, table_of
-from dfeas.data.programs import LinearProgram, is_program, names_by, read_program
+from dfeas.data.programs import LinearProgram, is_program, read_program
 from dfeas.data.source import ALL_POSITIVE, ChosenTable, DataSpec, Source
 from dfeas.data.storage.features import order_by, shorten
 from dfeas.data.storage.layout import default_block_rows, index_size
@@ -71,12 +72,49 @@ class HomogeneousReader:
             self.inner.points.advise(index)
 
     def stamp(self, index: int, looks: Looks | None = None) -> int | None:
-        return self.inner.points.stamp(index, looks) if index < self.inner.blocks else None
+        return self.inner.points.stamp(
+            min(index, self.inner.blocks - 1), looks
+        )  # blocks without one are in no digest of a read
+
+
+@dataclass(frozen=True, repr=False)
+class Sides:
+    """What makes points of the rows of A: it travels to workers, which read A themselves."""
+
+    mark: str  # by which one is told from another
+    right: Floats = field(compare=False)  # (n,)
+    more: Any = field(compare=False)  # (k, m + 1) CSR, the points behind
+
+    @classmethod
+    def of(cls, right: Floats, more: Any) -> Sides:
+        parts = (right, more.data, more.indices, more.indptr)
+        return cls(sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts)).hexdigest(), right, more)
+
+    def see(self, A: Dataset) -> Dataset:
+        """A (n, m) as points (n + k, m + 1)."""
+        right, more = self.right, self.more
+        n = A.n + more.shape[0]
+        block_rows, entries = A.block_rows if A.blocks > 1 else max(A.n, default_block_rows(A.m + 1, 8, n)), None
+        if A.entries is not None:
+            behind = more.indptr[np.clip(block_rows * np.arange(-(-n // block_rows) + 1) - A.n, 0, more.shape[0])]
+            of_A = np.append(A.entries.offsets, np.full(len(behind) - A.blocks - 1, A.entries.offsets[-1]))
+            of_b = np.minimum(block_rows * np.arange(len(behind)), A.n)
+            entries = Entries.of(n, (of_A + of_b + behind).astype(np.int64), block_rows, 8, index_size(A.m + 1))
+        return Dataset(
+            where="A" if A.where == "X" else A.where,
+            n=n,
+            m=A.m + 1,
+            dtype=np.dtype(np.float64),
+            block_rows=block_rows,
+            points=HomogeneousReader(A, right, more, block_rows),
+            labels=array_reader("label", np.ones(n, np.int8), block_rows),
+            entries=entries,
+        )
 
 
 Names = Callable[[Sequence[int]], Mapping[int, Any]]
 """What some rows are called, by their numbers."""
-MOST_TERMS = 8
+MOST_TERMS = 5
 """Of an inequality that is written out."""
 
 
@@ -85,6 +123,7 @@ class Inequalities:
     """What is asked, as points, and which of them say what."""
 
     X: Any  # a Dataset of the points, or a Dask array
+    there: DataSpec | None  # as others open them, where A is given by path
     given: int  # points of rows of A; without such rows one, of 0 <= 1
     stand_in: bool  # whether that one is no row of A
     equal: int  # equalities
@@ -94,6 +133,7 @@ class Inequalities:
     features: tuple[str, ...]  # names of the variables; empty where they have none
     names: tuple[Names, Names]  # of rows of A, and of equalities
     turned: Sequence[bool] = ()  # rows of A that are a x >= b where they come from
+    kind: str = ""  # what rows and equalities are called; empty: these
 
     @classmethod
     def of(cls, A: Any, b: Any, equal: Any, bounds: Any, memory: int, compute: Compute | None = None) -> Inequalities:
@@ -122,10 +162,12 @@ class Inequalities:
                 A, b = np.zeros((1, E.m if A is None and E is not None else A.shape[1])), [1.0]  # 0 <= 1
             table = table_of(A, None, compute) if is_collection(A) else None
             require_aligned(A, b, "b", None if table is None else table.names, "A")
-            A = _open(A, memory) if table is None else table.X
+            spec = None if table is not None else DataSpec(A, ALL_POSITIVE)
+            A = table.X if table is not None else _open(A, memory)
         names = (A.features if table is None else table.features) or names
         if program is not None:
-            names, called = program.features, (partial(names_by, program.rows), partial(names_by, program.equalities))
+            names = program.features
+            called = partial(program.names, program.rows), partial(program.names, program.equalities)
         n, m = (A.n, A.m) if isinstance(A, Dataset) else map(int, A.shape)
         if E is not None and E.m != m:
             raise BadInputError(f"E has {E.m} columns, A has {m}; give each a column for each variable")
@@ -139,9 +181,11 @@ class Inequalities:
             parts = [(-left, f), (left, -f), *parts]
         more = scipy.sparse.vstack([_beside(*part) for part in parts], "csr")
         more.eliminate_zeros()
-        X = (_homogenise if isinstance(A, Dataset) else _homogenise_lazily)(A, _column(b, n, "b", "A"), more)
-        turned = () if program is None else program.turned
-        return cls(X, n, stand_in, len(f), m, upper, lower, tuple(names), called, turned)
+        sides = Sides.of(_column(b, n, "b", "A"), more)
+        X = sides.see(A) if isinstance(A, Dataset) else _homogenise_lazily(A, sides)
+        there = replace(spec, intercept=False, system=sides) if spec is not None and spec.by_path else None
+        turned, kind = ((), "") if program is None else (program.turned, program.kind)
+        return cls(X, there, n, stand_in, len(f), m, upper, lower, tuple(names), called, turned, kind)
 
     @property
     def n(self) -> int:
@@ -166,7 +210,7 @@ class Inequalities:
 
     def list_constraints(self, support: NDArray[np.int64], weights: NDArray[Any], points: Floats) -> list[dict[str, Any]]:
         """The constraints whose points (s, m + 1) are in a support, as their user calls them, with their multipliers."""
-        kinds = ("row", "equality", "equality", "upper bound", "lower bound")
+        kinds = (self.kind or "row", *([self.kind or "equality"] * 2), "upper bound", "lower bound")
         ends = np.cumsum([self.given, self.equal, self.equal, len(self.upper), len(self.lower)])
         found = []
         for j, weight, point in zip(support.tolist(), weights.tolist(), points, strict=True):
@@ -367,28 +411,8 @@ def _beside(left: Any, values: Floats) -> Any:
     return scipy.sparse.hstack([left, scipy.sparse.csr_array(values[:, None])], "csr")
 
 
-def _homogenise(A: Dataset, right: Floats, more: Any) -> Dataset:
-    n = A.n + more.shape[0]
-    block_rows, entries = A.block_rows if A.blocks > 1 else max(A.n, default_block_rows(A.m + 1, 8, n)), None
-    if A.entries is not None:
-        behind = more.indptr[np.clip(block_rows * np.arange(-(-n // block_rows) + 1) - A.n, 0, more.shape[0])]
-        of_A = np.append(A.entries.offsets, np.full(len(behind) - A.blocks - 1, A.entries.offsets[-1]))
-        of_b = np.minimum(block_rows * np.arange(len(behind)), A.n)
-        entries = Entries.of(n, (of_A + of_b + behind).astype(np.int64), block_rows, 8, index_size(A.m + 1))
-    return Dataset(
-        where="A" if A.where == "X" else A.where,
-        n=n,
-        m=A.m + 1,
-        dtype=np.dtype(np.float64),
-        block_rows=block_rows,
-        points=HomogeneousReader(A, right, more, block_rows),
-        labels=array_reader("label", np.ones(n, np.int8), block_rows),
-        entries=entries,
-    )
-
-
-def _homogenise_lazily(A: Any, right: Floats, more: Any) -> Any:
+def _homogenise_lazily(A: Any, sides: Sides) -> Any:
     da = sys.modules["dask.array"]
-    beside = da.from_array(right[:, None], chunks=(A.chunks[0], 1))
+    beside = da.from_array(sides.right[:, None], chunks=(A.chunks[0], 1))
     rows = da.concatenate([-A.astype(np.float64), beside], axis=1).rechunk({1: -1})
-    return da.concatenate([rows, da.from_array(more.toarray(), chunks=-1)])
+    return da.concatenate([rows, da.from_array(sides.more.toarray(), chunks=-1)])

@@ -228,6 +228,11 @@ def _see_from_point(dataset: Dataset, source: Source) -> Dataset:
     return dataset if source.spec.point is None else translate(dataset, order_point(dataset, source.spec))
 
 
+def _make_inequalities(dataset: Dataset, source: Source) -> Dataset:
+    """Points for rows of a system, with those of its other constraints behind."""
+    return dataset if source.spec.system is None else source.spec.system.see(dataset)
+
+
 VIEWS = (
     _name_points,
     _refuse_cones,
@@ -238,6 +243,7 @@ VIEWS = (
     _add_intercept,
     _transform,
     _see_from_point,
+    _make_inequalities,
 )
 """What is done with opened data, one after the other: each returns it as it is where nothing of that kind is asked for."""
 

@@ -1,4 +1,4 @@
-"""Linear programmes of MPS and LP files: their constraints, as HiGHS reads them. Objectives are left out.
+"""Linear programmes of MPS and LP files, and of cvxpy: their constraints. Objectives are left out.
 
 HiGHS reads over much that is wrong in an MPS file: text in place of a number is 0, the right side of a row that is misspelt is
 left out. Here an exact answer follows, so each line is looked at before; HiGHS says what they mean, in float64.
@@ -10,15 +10,16 @@ import gzip
 import re
 import tempfile
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy  # loads its parts when they are used
 
+from dfeas import leaves
 from dfeas.data.source import SHARE
 from dfeas.errors import BadInputError, UsageError, absent, format_bytes, install
 from dfeas.linalg.points import Floats
@@ -36,9 +37,15 @@ class LinearProgram:
     f: Floats
     bounds: Floats  # (m, 2)
     features: tuple[str, ...]
-    rows: Sequence[Any]  # (n,) names
+    rows: Sequence[int]  # (n,) which of the programme they are
     turned: Sequence[bool]  # (n,)
-    equalities: Sequence[Any]  # (p,) names
+    equalities: Sequence[int]  # (p,)
+    name: Callable[[int], Any]  # what a row of the programme is called
+    kind: str = ""  # of a constraint; empty: row, or equality
+
+    def names(self, rows: Sequence[int], places: Sequence[int]) -> Mapping[int, Any]:
+        """What some of ``rows`` are called, by their places."""
+        return {place: self.name(rows[place]) for place in places}
 
     @classmethod
     def between(
@@ -53,20 +60,23 @@ class LinearProgram:
         sign = np.where(turned, -1.0, 1.0)
         A = scipy.sparse.csr_array(scipy.sparse.diags_array(sign) @ matrix[place]) if len(place) else matrix[place]
         b = np.where(turned, -low[place], high[place])
-        called = [names[j] for j in place.tolist()]
-        some = [names[j] for j in np.flatnonzero(equal).tolist()]
-        return cls(A, b, matrix[equal], low[equal], bounds, tuple(features), called, turned.tolist(), some)
+        numbers = place.tolist(), turned.tolist(), np.flatnonzero(equal).tolist()
+        return cls(A, b, matrix[equal], low[equal], bounds, tuple(features), *numbers, names.__getitem__)
 
 
 def is_program(given: Any) -> bool:
-    """Whether it is the path of an MPS or LP file."""
+    """Whether it is a problem of cvxpy, or the path of an MPS or LP file."""
+    if type(given).__module__.partition(".")[0] == "cvxpy":
+        return True
     given = given[0] if isinstance(given, list | tuple) and len(given) == 1 else given
     return isinstance(given, str | Path) and str(given).lower().endswith(SUFFIXES)
 
 
 def read_program(given: Any, memory: int) -> LinearProgram:
-    """Raises UsageError without HiGHS, and BadInputError for what it does not read, or reads over, and for integers."""
+    """Raises UsageError without HiGHS, and BadInputError for what it does not read, or reads over, or is not linear."""
     given = given[0] if isinstance(given, list | tuple) else given
+    if not isinstance(given, str | Path):
+        return cast(LinearProgram, leaves.linear_program(given))
     if "://" in str(given):
         raise UsageError(f"{given}: MPS and LP files are read from this machine; copy it here first")
     path = Path(given)
@@ -242,8 +252,3 @@ class MpsLines:
         value = float(text.upper().replace("D", "E")) if NUMBER.fullmatch(text) else np.nan
         if np.isnan(value) or (np.isinf(value) and (not infinite or "n" not in text.lower())):
             raise ValueError(f"{where}: expected a number that float64 holds, got {text}")
-
-
-def names_by(names: Sequence[Any], places: Sequence[int]) -> Mapping[int, Any]:
-    """Some of a list of names, by their places."""
-    return {place: names[place] for place in places}

@@ -281,6 +281,7 @@ class DataSpec(Struct, frozen=True):
     choice: Choice = ALL  # of the columns of a table
     ids: Any = None  # the column that names rows, in memory
     one_vs_rest: bool = False  # labels of an array become codes of classes, which ``positive`` then chooses from
+    system: Any = None  # what makes points of rows of linear inequalities, ``inequalities.Sides``
 
     def __post_init__(self) -> None:
         def become(**values: Any) -> None:
@@ -335,11 +336,12 @@ class DataSpec(Struct, frozen=True):
 
     def without_memory(self) -> DataSpec:
         """What can be kept of it: all but what the caller has in memory."""
-        return self if self.by_path else replace(self, where=None, labels=None, mask=None, ids=None)
+        kept = self.by_path and self.system is None
+        return self if kept else replace(self, where=None, also=(), labels=None, mask=None, ids=None, system=None)
 
     def to_json(self) -> dict[str, Any] | None:
-        """What a result keeps of it; None of data in memory."""
-        if not self.by_path:
+        """What a result keeps of it; None of data in memory, and of a system, which is more than A."""
+        if not self.by_path or self.system is not None:
             return None
         values = {name: getattr(self, field) for name, field in IN_JSON.items()}
         if self.choice:

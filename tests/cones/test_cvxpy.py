@@ -191,3 +191,75 @@ def test_results_of_other_problems_are_refused() -> None:
         dfeas.solve(dfeas.from_scs([[1.0]], [1.0], {"l": 1})).unpack(problem)
     with pytest.raises(dfeas.UndecidedError, match="no x and no certificate"):
         dfeas.solve(dfeas.from_cvxpy(problem), max_passes=1, method="mirror-prox").unpack(problem)
+
+
+def draw_linear(seed: int) -> tuple[Any, list[Any]]:
+    """A variable, and constraints that are linear, or that cvxpy writes so with variables of its own."""
+    rng = np.random.default_rng(seed)
+    x, y = cp.Variable(3, name="x"), cp.Variable(nonneg=True, name="y")
+    G, h = rng.integers(-3, 4, (5, 3)), rng.integers(-4, 5, 5)
+    kinds = [
+        lambda: G @ x <= h,
+        lambda: cp.norm1(x) <= y,
+        lambda: cp.max(x) <= float(h[0]),
+        lambda: cp.sum(x) == float(h[1]),
+        lambda: cp.abs(x[0] - x[1]) + y <= 2,
+        lambda: y >= float(h[2]),
+        lambda: x >= h[3],
+    ]
+    return x, [kinds[k]() for k in rng.permutation(len(kinds))[: rng.integers(2, 7)]]
+
+
+def test_linear_problems_are_decided_with_their_boundary_and_conflicts_name_constraints() -> None:
+    told = []
+    for seed in range(60):
+        x, constraints = draw_linear(seed)
+        problem = cp.Problem(cp.Minimize(cp.sum(x)), constraints)
+        beside = cp.Problem(cp.Minimize(0), constraints)
+        beside.solve(solver=cp.CLARABEL)
+        answer = dfeas.feasible(problem)
+        assert answer.verdict == ("infeasible" if beside.status == "infeasible" else "feasible"), seed
+        told.append(answer.verdict)
+        answer.unpack(problem)
+        assert answer.verify(problem).verdict == answer.verdict
+        if answer.verdict == "feasible":
+            assert all(np.max(each.violation()) <= 1e-9 for each in constraints)
+            continue
+        assert answer.conflict is not None
+        assert x.value is None
+        named = {int(each["name"].partition(":")[0].partition("[")[0]) for each in answer.conflict if each["name"][0].isdigit()}
+        assert all(each["kind"] == "constraint" for each in answer.conflict)
+        assert all("attribute of y" in each["name"] for each in answer.conflict if not each["name"][0].isdigit())
+        some = cp.Problem(cp.Minimize(0), [constraints[k] for k in named])
+        some.solve(solver=cp.CLARABEL)
+        assert some.status == "infeasible", (seed, answer.conflict)
+        assert any(np.any(np.asarray(each.dual_value)) for k, each in enumerate(constraints) if k in named)
+    assert set(told) == {"feasible", "infeasible"}
+
+
+def test_conflicts_of_cvxpy_say_which_entry_of_which_constraint() -> None:
+    x, y = cp.Variable((2, 2), name="x"), cp.Variable(name="y")
+    problem = cp.Problem(cp.Minimize(y), [x >= 1, y == x[1, 0], y <= 0.5])
+    answer = dfeas.feasible(problem)
+    said = {(each["name"], each["text"]) for each in answer.conflict or []}
+    assert said == {
+        ("0[1, 0]: 1.0 <= x", "-x[1, 0] <= -1"),
+        ("1: y == x[1, 0]", "-x[1, 0] + y = 0"),
+        ("2: y <= 0.5", "y <= 0.5"),
+    }
+    assert "constraint 2: y <= 0.5" in str(answer)
+    answer.unpack(problem)
+    assert problem.constraints[2].dual_value > 0
+    point = dfeas.feasible(cp.Problem(cp.Maximize(y), [y <= 1, y >= 1]))  # which has no strict solution
+    assert (point.verdict, point.exact) == ("feasible", [1])
+    for constraints, text in (
+        ([y <= 1, cp.norm(x) <= 1], r"constraint 1: .*: not linear; dfeas.solve\(dfeas.from_cvxpy\(problem\)\)"),
+        ([cp.Variable(integer=True) <= 1], "whole numbers"),
+        ([cp.Variable((2, 2), PSD=True) == np.eye(2)], "attribute|not linear"),
+    ):
+        with pytest.raises(dfeas.BadInputError, match=text):
+            dfeas.feasible(cp.Problem(cp.Minimize(0), constraints))
+    with pytest.raises(dfeas.UsageError, match="leave out the others"):
+        dfeas.feasible(problem, [1.0])
+    with pytest.raises(dfeas.UsageError, match="expected a problem of cvxpy"):
+        dfeas.feasible(y)

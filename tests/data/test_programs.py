@@ -149,13 +149,15 @@ def draw_lp(rng: np.random.Generator) -> Drawn:
 def sides(program: LinearProgram) -> dict[str, tuple[float, float, dict[str, float]]]:
     """Its rows, put together again."""
     found = dict[str, tuple[float, float, dict[str, float]]]()
-    for name, turned, row, right in zip(program.rows, program.turned, program.A.toarray(), program.b, strict=True):
+    for number, turned, row, right in zip(program.rows, program.turned, program.A.toarray(), program.b, strict=True):
+        name = program.name(number)
         low, high, entries = found.get(name, (-INF, INF, {}))
         sign = -1 if turned else 1
         now = {program.features[j]: float(sign * row[j]) for j in np.flatnonzero(row)}
         assert entries in ({}, now)
         found[name] = (-float(right), high, now) if turned else (low, float(right), now)
-    for name, row, right in zip(program.equalities, program.E.toarray(), program.f, strict=True):
+    for number, row, right in zip(program.equalities, program.E.toarray(), program.f, strict=True):
+        name = program.name(number)
         assert name not in found
         found[name] = float(right), float(right), {program.features[j]: float(row[j]) for j in np.flatnonzero(row)}
     return found
