@@ -93,7 +93,8 @@ def ingest(
     without : str or sequence of str
         Columns of a table that are no features.
     id : str, optional
-        The column of a table that names its rows; it is left out.
+        The column of a table that names its rows: it is kept beside the labels, and no feature. An index of pandas is kept,
+        too, unless it only counts rows.
     positive : str, optional
         The class that counts as +1, against all others.
     format : {"csv", "tsv", "parquet", "svmlight"}, optional

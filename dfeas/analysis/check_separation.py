@@ -33,6 +33,7 @@ from dfeas.data.arrays import accept_array
 from dfeas.data.collections import LazyRows, is_collection
 from dfeas.data.frames import columns_of as columns_in
 from dfeas.data.frames import compute_in_order, fill_sparse, is_frame, is_lazy, open_frame, require_aligned
+from dfeas.data.index import ids_in_memory
 from dfeas.data.partitions import table_of
 from dfeas.data.source import ChosenTable
 from dfeas.data.storage.numbers import array_of, exact
@@ -156,11 +157,12 @@ def check_separation(
     """
     limits = Limits.begun(max_passes, time_limit)
     without: tuple[str, ...] = ()
+    named = None
     if isinstance(X, ChosenTable):
-        without = X.left_out if isinstance(X.X, str) else ()
-        label = X.label
-        X, y, *_ = X.take(y)
-        y = y if label is None else label
+        without = tuple(name for name in X.left_out if name != X.choice.id) if isinstance(X.X, str) else ()
+        label, named = X.label, X.choice.id if isinstance(X.X, str) else None
+        X, y, _, ids = X.take(y)
+        X, y = X if ids is None else _name_rows(X, ids), y if label is None else label
     formula, times = isinstance(X, str) and "~" in X and not X.startswith("~/"), None
     if outcome == "cox" and not is_model(X):
         if formula:
@@ -178,6 +180,7 @@ def check_separation(
         decimal,
         missing,
         without=without,
+        id=named,
         strata=compute_in_order(strata),
         trust_formula=trust_formula,
         times=times,
@@ -219,6 +222,16 @@ def check_separation(
     for each in y if several else ():
         require_column(each, columns, FRAME)
     return Separations.of(y, find) if several else find(y)
+
+
+def _name_rows(X: Any, column: Any) -> Any:
+    """A frame in memory as one of pandas whose index is that column, by which an answer names rows."""
+    ids = ids_in_memory(X, column)
+    assert ids is not None, "of a column"
+    if is_lazy(X):
+        X = compute_in_order(X)
+    frame = X if hasattr(X, "iloc") else open_frame(X, FRAME).to_pandas()
+    return frame.set_axis([*ids.every()])
 
 
 def _of_formula(formula: str, frame: Any, asked: Asked) -> Separated:

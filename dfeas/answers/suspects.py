@@ -197,7 +197,7 @@ class Suspects(Answer):
         if n < self.n or (n > self.n and self.data is not None and not self.data.get("mask")):
             raise BadInputError(f"source has {n} rows, the data had {self.n} points: give the table that they are from")
         named = source.choice.id if isinstance(source, ChosenTable) else (self.data or {}).get("id")
-        for each, name in zip(self.points, columns.get(named, ()), strict=False):
+        for each, name in zip(self.points, columns.get(str(named), ()), strict=False):
             if str(plain(name)) != str(each["name"]):
                 what = f"row {each['point']} is {name} in {named}, and the point was {each['name']}"
                 raise BadInputError(f"source has other rows than the data: {what}")
@@ -250,7 +250,8 @@ class Suspects(Answer):
         if self.at_least:
             text += f"; {self.at_least} conflicts without a common point: at least {self.at_least} have to go"
         verdict, n = INFEASIBLE if self.at_least else UNDECIDED if self.enough else FEASIBLE, self.n
-        beside = ("format", "score", "name", "file", "row", "points that may stay", "stopped", "passes", "reads", "seconds")
+        placed = ("file", "row") if any("file" in each for each in self.points) else ()
+        beside = ("format", "score", "name", *placed, "points that may stay", "stopped", "passes", "reads", "seconds")
         return Check(str(verdict), str(Proof.EXACT), -1.0, 1.0, n, n, text, points_read=n, not_checked=beside)
 
     def _check_enough(self, engine: LocalEngine, dataset: Dataset) -> None:

@@ -130,10 +130,10 @@ def predict(run: str, data: str, out: Path, as_json: bool, **options: Any) -> No
 
 def _left_out(path: str, options: dict[str, Any], outcomes: set[str]) -> tuple[str, ...]:
     """Columns of a table that are no regressors, of those that nothing else is asked of."""
-    columns, without, named = (options.pop(name) for name in ("columns", "without", "id"))
-    if not (columns or named or any(set(name) & {*"*?[,"} for name in without)):
+    columns, without, named = options.pop("columns"), options.pop("without"), options["id"]
+    if not (columns or any(set(name) & {*"*?[,"} for name in without)):
         return tuple(without)
-    others = {*outcomes, *(options[name] for name in ("weights", "times", "strata"))}
+    others = {*outcomes, *(options[name] for name in ("weights", "times", "strata")), named}
     from dfeas.data.table import table  # with readers of all formats
 
     chosen = table(path, columns=columns or None, without=without, id=named)
@@ -181,8 +181,8 @@ def check_separation(
         raise click.UsageError("give --label-column NAME, or --formula TEXT")
     if formula is not None and not intercept:
         raise click.UsageError("--no-intercept is not for a formula: write 0 + into the formula")
-    if formula is not None and (options["columns"] or options["id"]):
-        raise click.UsageError("--columns and --id-column are not for a formula, which names its columns")
+    if formula is not None and options["columns"]:
+        raise click.UsageError("--columns is not for a formula, which names its columns")
     with asked_to_stop() as stop, attend_runs(stop):
         limits = Limits.begun(options.pop("max_passes"), options.pop("time_limit"))
         options |= {"weights": options.pop("weights_column"), "times": options.pop("time_column")}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +41,9 @@ def table(
     without : str or sequence of str
         Columns that are no features, by name or pattern: ids, dates, text.
     id : str, optional
-        A column that names the rows and is no feature. Suspects and the points of a conflict are named by it: this column of a
-        file is read once more for that, which is not among the ``reads`` of a result.
+        A column that names the rows and is no feature: ``ingest`` keeps it, and conflicts, suspects, reports and predictions
+        call points by it. Whole numbers, or text; others as the text that Python shows. This column of a file is read once more
+        for that, which is not among the ``reads`` of a result.
 
     Returns
     -------
@@ -108,9 +109,9 @@ def take_rows(source: Any, rows: Sequence[int]) -> tuple[dict[str, list[Any]], i
     X, files = source.X if isinstance(source, ChosenTable) else source, tuple[tuple[str, int], ...]()
     where = X if isinstance(X, str | Path) else "the frame"
     if isinstance(X, str | Path):
-        table = open_columns(X, IngestOptions(labels=""))
+        table, arrow = open_columns(X, IngestOptions(labels="")), sys.modules["pyarrow"]
         files = getattr(table, "files", files)
-        parts = (sys.modules["pyarrow"].Table.from_batches([batch]) for batch in table.batches(table.columns, ROWS))
+        parts: Iterator[Any] = (arrow.Table.from_batches([batch]) for batch in table.batches(table.columns, ROWS))
     elif is_lazy(X):
         compute = compute_here(X)
         parts = (compute([part])[0] for part in partitions_of(X))

@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 from scipy import sparse
 
 import dfeas
 from dfeas.analysis.regression.files import of_formula, of_table
 from dfeas.analysis.regression.outcome import Asked
+from dfeas.cli.main import commands
+from dfeas.errors import BadInputError
 from dfeas.run.resources import Resources
 from tests.analysis.making import FRAMES
 from tests.typed import dfeas as typed
@@ -107,3 +110,46 @@ def test_the_command_says_drop(tmp_path: Path) -> None:
     assert (refused.returncode, "--missing drop" in refused.stderr) == (4, True)
     done = typed(*words, "--missing", "drop")
     assert (done.returncode, f"note: {NOTE}" in done.stdout) == (0, True)
+
+
+def test_all_problems_of_a_table_are_said_at_once(tmp_path: Path) -> None:
+    text = """pid,age,dose,adm,crp,y
+p1,40,1,2020-01-01,1,0
+p2,,2,2020-01-02,,1
+
+p3,50,x,2020-01-05,3,0
+p4,60,4,2020-02-01,4,1
+p5,61,,2020-03-01,inf,0
+p6,62,4,2020-04-01,4,1
+"""
+    (tmp_path / "t.csv").write_text(text)
+    frame = pd.read_csv(tmp_path / "t.csv", parse_dates=["adm"])
+    for X, line in ((dfeas.table(tmp_path / "t.csv", "y", id="pid"), True), (dfeas.table(frame, "y", without="pid"), False)):
+        with pytest.raises(BadInputError) as refused:
+            dfeas.check_separation(X)
+        said = str(refused.value)
+        for part in (
+            "4 problems: (1) column adm holds dates",
+            "column crp is infinite in row 4" + " (line 7)" * line,
+            "column dose: expected numbers, got 'x' in row 2" + " (line 5)" * line,
+            "(4) missing values in age (1, the first in row 1" + " (line 3)" * line,
+        ):
+            assert part in said
+        assert "\n" not in said
+
+
+def test_rows_are_called_by_their_ids(tmp_path: Path) -> None:
+    age, ward, died = [31, 44, 52, 38, 61, 47, 55, 29], list("aabbccab"), [0, 1, 0, 1, 1, 1, 0, 0]
+    frame = pd.DataFrame({"pid": [f"{place:03d}" for place in range(8)], "age": age, "ward": ward, "died": died})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_parquet(tmp_path / "t.parquet")
+    frame.set_index("pid").to_parquet(tmp_path / "index.parquet")
+    right = dfeas.check_separation(frame.set_index("pid"), "died")
+    assert right.points == ["004", "005"]
+    named = [dfeas.table(X, "died", id="pid") for X in (tmp_path / "t.csv", tmp_path / "t.parquet", frame)]
+    for found in [*map(dfeas.check_separation, named), dfeas.check_separation(tmp_path / "index.parquet", "died")]:
+        assert (found.points, found.message) == (right.points, right.message)
+        assert "pid" not in {each.name for each in found.estimates}
+    for more in (["--label-column", "died"], ["--formula", "died ~ age + ward"]):
+        ran = CliRunner().invoke(commands, ["check-separation", str(tmp_path / "t.csv"), *more, "--id-column", "pid"])
+        assert "separates 2 points (004, 005) from the others" in ran.output

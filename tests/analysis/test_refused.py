@@ -246,7 +246,7 @@ def test_what_cannot_be_predicted_is_refused(tmp_path: Path) -> None:
         ("run", np.ones((2, 3)), {"y": np.array(["a", "b"])}, "its classes are a and b, those of the run no and yes"),
         ("run", np.array([[1.0, 1, 1], [1, np.nan, 1]]), {}, "point 1 has entries that are not finite"),
         ("run", X, {"out": tmp_path / "none" / "scores.npy"}, "no such folder"),
-        ("run", X, {"out": tmp_path / "scores.csv"}, r"scores are a \.npy or \.parquet file, or a \.zarr folder"),
+        ("run", X, {"out": tmp_path / "scores.txt"}, r"scores are a \.npy, \.csv or \.parquet file, or a \.zarr folder"),
         ("hull", X, {}, "a run of a hull"),
         ("no", X, {}, "ended infeasible and left no direction"),
     ]

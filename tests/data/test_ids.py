@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 import dfeas
 from dfeas.cli.main import commands
 from dfeas.data.ids import ROWS, Ids, join_ids, stored_ids, write_ids
+from dfeas.data.storage.places import place
 from dfeas.errors import BadInputError, CorruptDataError
 
 N = 90
@@ -304,6 +305,19 @@ def test_another_table_is_not_joined(tmp_path: Path) -> None:
     ran = CliRunner().invoke(commands, ["suspects", str(file), "--join", str(file), "--label-column", "y", "--without", "id"])
     assert ran.exit_code == 2
     assert "--join adds columns to the table of --out NAME.csv" in ran.output
+
+
+@pytest.mark.usefixtures("door")
+def test_ids_lie_in_object_stores_too(tmp_path: Path) -> None:
+    header = dfeas.ingest(with_ids("text"), "s3://bucket/ids", label_column="y", id="id")
+    dfeas.ingest(with_ids("text"), tmp_path / "data", label_column="y", id="id")
+    assert header.ids == {"name": "id", "type": "text"}
+    far, near = dfeas.solve("s3://bucket/ids"), dfeas.solve(tmp_path / "data")
+    assert (far.conflicts, far.fingerprint) == (near.conflicts, near.fingerprint)
+    assert names_of(far) == expected("text", names_of(far))
+    place("s3://bucket/ids/id/c.0").unlink()
+    with pytest.raises(CorruptDataError, match=r"c\.0: the chunk of ids is missing"):
+        dfeas.solve("s3://bucket/ids")
 
 
 PREDICTED = (".csv", ".parquet", ".zarr", ".npy")

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from decimal import Decimal
 from functools import cached_property
 from numbers import Real
@@ -21,7 +22,7 @@ from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from dfeas.data.frames import is_frame, number, open_frame, plain
-from dfeas.data.storage.features import LEAST_IDS, LIKE_AN_ID, are_ids, no_column
+from dfeas.data.storage.features import LEAST_IDS, LIKE_AN_ID, NAMED, are_ids, no_column
 from dfeas.data.storage.numbers import array_of, exact, is_missing
 from dfeas.errors import BadInputError, spell
 from dfeas.records import replace
@@ -134,27 +135,41 @@ class ColumnSurvey:
         self._text = text  # columns that may have levels like numbers
         self.places: Places | None = None  # numbers of the rows that are looked at, where some are left out
         self.variables: dict[str, Variable] = {}
+        self._wrong: dict[str, str] = {}  # what is wrong with a column, by its name
 
     def add(self, columns: Columns, n: int, counted: Places | None = None) -> None:
-        """n rows that follow. Raises BadInputError for a column that cannot be coded, and for an infinite number. Levels and
-        ids are those of the rows that are ``counted``, or of all; what is missing is looked for in all.
+        """n rows that follow. Levels and ids are those of the rows that are ``counted``, or of all; what is missing is looked
+        for in all. What is wrong with a column is said by ``refuse``, and it is not looked at any more.
         """
         for name, series in columns.items():
-            seen = self.variables.setdefault(name, Variable(name, _kind(series, self.where)))
-            gap = find_missing(series)
-            if gap.any():
-                seen.first = self._at(int(gap.argmax())) if not seen.missing else seen.first
-                seen.missing += int(gap.sum())
-            elif seen.is_factor:
-                self._levels(series, counted, seen)
-            else:
-                values = exact(number(series, self.where), np.float64, self.where)
-                if not np.isfinite(values).all():
-                    row = self.call_row(self._at(int((~np.isfinite(values)).argmax())))
-                    raise BadInputError(f"{self.where}: column {name} is infinite in row {row}; correct it, or drop the row")
-                seen.running = self.n == 0 and seen.kind.is_integer() and are_ids(inside(values, counted))
+            if name not in self._wrong:
+                with self._noting(name):
+                    self._add(name, series, counted)
         self.n += n
         self._counted += n if counted is None else len(counted)
+
+    @contextmanager
+    def _noting(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except BadInputError as error:
+            self._wrong[name] = str(error.args[0]).removeprefix(f"{self.where}: ")
+
+    def _add(self, name: str, series: nw.Series[Any], counted: Places | None) -> None:
+        seen = self.variables.setdefault(name, Variable(name, _kind(series, self.where)))
+        gap = find_missing(series)
+        if gap.any():
+            seen.first = self._at(int(gap.argmax())) if not seen.missing else seen.first
+            seen.missing += int(gap.sum())
+        if seen.is_factor and (seen.kind == nw.String or not gap.any()):
+            self._levels(series, counted, seen)
+        elif not seen.is_factor:
+            there = series.filter((~gap).tolist()) if gap.any() else series
+            values = exact(number(there, self.where), np.float64, self.where)
+            if not np.isfinite(values).all():
+                row = self.call_row(self._at(int(np.flatnonzero(~gap)[(~np.isfinite(values)).argmax()])))
+                raise BadInputError(f"{self.where}: column {name} is infinite in row {row}; correct it, or drop the row")
+            seen.running = self.n == 0 and not gap.any() and seen.kind.is_integer() and are_ids(inside(values, counted))
 
     def _at(self, row: int) -> int:
         return self.n + row if self.places is None else int(self.places[row])
@@ -163,13 +178,30 @@ class ColumnSurvey:
         label = row if self._rows is None else self._rows[row]
         return str(row) if label == row else f"{row} ({label})"
 
-    def refuse_missing(self) -> None:
-        gaps = [each for each in self.variables.values() if each.missing]
+    def refuse(self) -> None:
+        """Raise BadInputError for all that is wrong: columns that cannot be coded, infinite numbers, and what is missing."""
+        for seen in self.variables.values():
+            if seen.is_factor and seen.name not in self._wrong:
+                with self._noting(seen.name):
+                    self._refuse_factor(seen)
+        gaps, wrong = [each for each in self.variables.values() if each.missing], [*self._wrong.values()]
         if gaps:
             shown = [f"{v.name} ({v.missing}, the first in row {self.call_row(v.first)})" for v in gaps[:SHOWN]]
             more = f" and {len(gaps) - SHOWN} more columns" if len(gaps) > SHOWN else ""
             advice = f"fill them, drop columns, or drop the rows, by {spell('missing', 'drop')}"
-            raise BadInputError(f"{self.where}: missing values in {', '.join(shown)}{more}; {advice}")
+            wrong.append(f"missing values in {', '.join(shown)}{more}; {advice}")
+        if len(wrong) == 1:
+            raise BadInputError(f"{self.where}: {wrong[0]}")
+        if wrong:
+            each = "; ".join(f"({place}) {text}" for place, text in enumerate(wrong[:NAMED], 1))
+            more = f"; and {len(wrong) - NAMED} more" if len(wrong) > NAMED else ""
+            raise BadInputError(f"{self.where}: {len(wrong)} problems: {each}{more}")
+
+    def _refuse_factor(self, seen: Variable) -> None:
+        self._refuse_numbers(seen)
+        if seen.kind == nw.String and len(seen.levels) == self._counted >= LEAST_IDS:
+            what = f"column {seen.name} has another text in each of {self._counted} rows"
+            raise BadInputError(f"{self.where}: {what}, as an id has; drop it")
 
     def _levels(self, series: nw.Series[Any], counted: Places | None, seen: Variable) -> None:
         series = inside(series, counted)
@@ -177,12 +209,12 @@ class ColumnSurvey:
             seen.ordered, as_text = read_order(series)
             if not as_text:
                 seen.order |= dict.fromkeys(text(series.cat.get_categories()))
-        for level in text(series.unique()):
+        for level in text(series.unique().drop_nulls()):
             read = level not in seen.levels and seen.kind == nw.String and seen.name not in self._text
             look = _look_of(level) if read else None
             seen.levels[level] = None
             if look is not None and look not in seen.looks:
-                row = int((series == level).to_numpy().argmax())
+                row = (series == level).to_list().index(True)
                 seen.looks[look] = level, self._at(row if counted is None else int(counted[row]))
         if len(seen.levels) > self._most:
             self._refuse_numbers(seen)
@@ -199,17 +231,13 @@ class ColumnSurvey:
             raise BadInputError(f"{self.where}: {what}; correct it, {comma}or {meant}")
 
     def design(self, intercept: bool) -> Design:
-        self.refuse_missing()
+        self.refuse()
         columns: list[Column] = []
         factors: dict[Any, Factor] = {}
         for seen in self.variables.values():
             if not seen.is_factor:
                 columns.append(Column(seen.name, seen.name))
                 continue
-            self._refuse_numbers(seen)
-            if seen.kind == nw.String and len(seen.levels) == self._counted >= LEAST_IDS:
-                what = f"column {seen.name} has another text in each of {self._counted} rows"
-                raise BadInputError(f"{self.where}: {what}, as an id has; drop it")
             levels = tuple(seen.in_order)
             full = not intercept and not factors
             factors[seen.name] = Factor(levels, None if full else levels[0], seen.ordered)

@@ -59,8 +59,9 @@ from dfeas.analysis.regression.outcome import (
 )
 from dfeas.analysis.regression.thresholds import read_beside, require_decided
 from dfeas.analysis.separation import separate
+from dfeas.data.ids import Ids
 from dfeas.data.ingest.options import IngestOptions
-from dfeas.data.ingest.readers import open_columns
+from dfeas.data.ingest.readers import ids_of, open_columns
 from dfeas.data.ingest.source import Batch, cut
 from dfeas.data.labels import Categories
 from dfeas.data.source import ALL_POSITIVE
@@ -104,6 +105,16 @@ class RowBatch:
         return np.asarray(inside(self.places, self.counted))
 
 
+class _Lines:
+    """What a row of a text is called: by its line, which is looked for when a message needs it."""
+
+    def __init__(self, line_of: Callable[[int], int]) -> None:
+        self._line_of = line_of
+
+    def __getitem__(self, row: int) -> str:
+        return f"line {self._line_of(row)}"
+
+
 @dataclass(frozen=True)
 class RegressionFile:
     """A table in a file, in batches of rows, without columns that are left out."""
@@ -114,6 +125,7 @@ class RegressionFile:
     weights: str | None  # the column that says which rows are in the likelihood
     beside: list[str]  # columns that are no regressors, such as it
     drop: bool  # rows that miss a value
+    ids: Ids | None = None  # names of the rows
     held: list[Any] | None = None  # all batches, where memory holds them
 
     @classmethod
@@ -124,11 +136,23 @@ class RegressionFile:
         weights, names = asked.beside, asked.y if isinstance(asked.y, list) else [asked.y]
         labels = None if asked.y else ""
         options = IngestOptions(label_column=names[0], labels=labels, sep=asked.sep, decimal=asked.decimal)
-        reader = open_columns(path, options, [*weights, *names], asked.text)
-        for name in (*asked.without, *weights, *asked.text):
-            require_column(name, reader.columns, str(path))
-        columns = [name for name in reader.columns if name not in asked.without or name in weights]
-        return cls(reader.where, reader, columns, asked.weights, asked.beside, asked.missing == "drop")
+        named = [] if asked.id is None else [asked.id]
+        reader = open_columns(path, options, [*weights, *names, *named], [*asked.text, *named])
+        ids = ids_of(reader, asked.id)
+        for name in (*asked.without, *weights, *asked.text, *named):
+            require_column(name, reader.columns if ids is None else [*reader.columns, ids.name], str(path))
+        columns = [name for name in reader.columns if name not in (*asked.without, *named) or name in weights]
+        return cls(reader.where, reader, columns, asked.weights, asked.beside, asked.missing == "drop", ids)
+
+    @property
+    def names(self) -> _Lines | None:
+        """What messages call rows beside their numbers: lines of a text."""
+        return _Lines(self.reader.line_of) if hasattr(self.reader, "line_of") else None
+
+    def name_rows(self, answer: Separated) -> Separated:
+        """With the ids of its rows, where they have some."""
+        names = {} if self.ids is None else self.ids.take(answer.points)
+        return replace(answer, points=[names.get(row, row) for row in answer.points])
 
     def batches(self, width: int, columns: Sequence[str]) -> Iterator[RowBatch]:
         """All rows in order, so many that ``width`` numbers for each take few megabytes; of some columns. Raises BadInputError
@@ -290,7 +314,7 @@ def of_formula(path: str | Path, formula: str, asked: Asked) -> Separated:
     dropped = sum(rows.dropped for rows in every)
     notes = (*table.reader.notes, *note_dropped(dropped, dropped + len(whole)), *regression.outcome.notes)
     about = replace(regression.outcome, notes=notes)
-    return check_likelihood(replace(regression, outcome=about), asked)
+    return table.name_rows(check_likelihood(replace(regression, outcome=about), asked))
 
 
 def _in_parts(parsed: Formula, table: RegressionFile, needed: Sequence[str], asked: Asked) -> Separated:
@@ -299,7 +323,7 @@ def _in_parts(parsed: Formula, table: RegressionFile, needed: Sequence[str], ask
 
     seen, regressors = _Seen(table, asked, parsed.outcome, needed, values), parsed.regressors(needed)
     seen.read([name for name in needed if name not in regressors] or needed, regressors)
-    seen.survey.refuse_missing()
+    seen.survey.refuse()
     design, points = parsed.in_parts(seen.sample[0], seen.survey.variables)
     return _decide(seen, design, lambda rows: points(rows.inside, rows.numbers))
 
@@ -317,18 +341,18 @@ class _Seen:
     ) -> None:
         self.table, self.asked, self.columns, self.outcomes = table, asked, columns, outcomes
         most = min(MOST_LEVELS, asked.resources.memory_bytes // (SHARE * 1000))  # bytes of a level
-        self.survey = ColumnSurvey(table.where, most_levels=most, text=asked.text)
+        self.survey = ColumnSurvey(table.where, table.names, most_levels=most, text=asked.text)
         self.values, self._above, self._between, self._dropped = Values(name), 0, 0, 0
         self.sample = list[nw.DataFrame[Any]]()  # some rows, where any is in the likelihood
 
     def read(self, left: Sequence[str], right: Sequence[str]) -> None:
         """Look at all rows. Raises BadInputError for an outcome that is missing, and regressors that cannot be used."""
         for rows in self.table.batches(len(self.columns), self.columns):
-            look = ColumnSurvey(self.table.where)
+            look = ColumnSurvey(self.table.where, self.table.names)
             look.places = self.survey.places = rows.places
             self._dropped += rows.dropped
             look.add(columns_of(rows.frame.select(*left)), len(rows.frame))
-            look.refuse_missing()
+            look.refuse()
             outcome = self.outcomes(rows) if len(rows.numbers) else np.empty(0)
             self.values.add(outcome, len(rows.frame))
             if outcome.dtype.kind in "iufb":
@@ -350,6 +374,10 @@ class _Seen:
 
 
 def _decide(seen: _Seen, design: Design, points: Callable[[RowBatch], Matrix]) -> Separated:
+    return seen.table.name_rows(_decide_rows(seen, design, points))
+
+
+def _decide_rows(seen: _Seen, design: Design, points: Callable[[RowBatch], Matrix]) -> Separated:
     about, asked = seen.outcome, seen.asked
     require_decided(design, about)
 

@@ -256,10 +256,12 @@ class CsvColumns:
     """Those of CSV or TSV: each is of the narrowest type that has all of its cells."""
 
     notes: tuple[str, ...] = ()
+    written = True
 
     def __init__(self, path: Place, kind: str, options: IngestOptions, text: Sequence[str]) -> None:
         self._lines = CsvLines(path, kind, options)
         self.where, self.columns = self._lines.where, self._lines.features({options.label_column, *options.choice.names})
+        self.index = None if self._lines.index in self.columns else self._lines.index
         left = {name: list(KINDS) for name in self.columns if name not in text}
         self._kinds = dict.fromkeys(self.columns, pyarrow.string())
         for run in self._runs() if left else ():
@@ -274,10 +276,14 @@ class CsvColumns:
             cells = dict(
                 zip(columns, self._lines.text(run, [self._lines.columns.index(name) for name in columns]), strict=True)
             )
-            arrays = [self._cast(name, cells[name], self._kinds[name]) for name in columns]
+            arrays = [self._cast(name, cells[name], self._kinds.get(name, pyarrow.string())) for name in columns]
             if any(array is None for array in arrays):
                 raise describe_change(self.where)
             yield pyarrow.record_batch(arrays, names=list(columns))
+
+    def line_of(self, row: int) -> int:
+        """The number of the line of a row, counted from 1."""
+        return next(islice((number for run in self._runs() for number, _, _ in _lines(run)), row, None))
 
     def _runs(self) -> Iterator[Lines]:
         begin, number = self._lines.body

@@ -17,6 +17,7 @@ from dfeas import leaves
 from dfeas.data.arrays import accept_array, of_points
 from dfeas.data.dataset import Dataset
 from dfeas.data.frames import bring_here, is_lazy, require_aligned, values_of
+from dfeas.data.ids import ROWS, Ids, Part, call_index, part_of
 from dfeas.data.ingest import hdf5
 from dfeas.data.ingest.array_files import ArraySource, array_labels, members_of, open_rows
 from dfeas.data.ingest.options import TEXT, IngestOptions, format_of, is_array, parquet_files
@@ -91,6 +92,19 @@ def open_columns(
     table = ParquetColumns(where, named, text) if kind == "parquet" else CsvColumns(where, kind, options, text)
     require_distinct(table.columns, table.columns, str(path))
     return table
+
+
+def ids_of(table: Any, name: str | None) -> Ids | None:
+    """Ids of the rows of what ``open_columns`` returns: by a column, or by an index, if it has one."""
+    name = getattr(table, "index", None) if name is None else name
+    if name is None or name == getattr(getattr(table, "ids", None), "name", None):
+        counted: Ids | None = getattr(table, "ids", None)
+        return counted
+
+    def parts() -> Iterator[Part]:
+        return (part_of(batch.column(0)) for batch in table.batches([name], ROWS))
+
+    return Ids(call_index(name), parts, getattr(table, "written", False))
 
 
 def labels_beside(src: Any, kind: str, options: IngestOptions) -> Any:

@@ -238,6 +238,7 @@ class ParquetColumns:
         indices = {*index_columns(self._files.schemas[0])} - set(named)
         self.where, self.columns = str(path), [name for name in self._files.schemas[0].names if name not in indices]
         self.ids, self.files = self._files.ids, self._files.files
+        self.index = min(indices) if len(indices) == 1 else None
         self.notes: Sequence[str] = (*_notes_of(indices), *self._files.notes)
         self._text = set(text)
 
