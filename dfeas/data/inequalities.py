@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -36,6 +36,7 @@ from dfeas.data.storage.sparse_readers import Entries, block_of
 from dfeas.data.views import stored_rows
 from dfeas.errors import BadInputError, CorruptDataError, UsageError, spell
 from dfeas.linalg.points import Floats, Points
+from dfeas.records import replace
 
 
 @dataclass(frozen=True, eq=False, repr=False)

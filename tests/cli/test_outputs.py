@@ -3,7 +3,6 @@
 import json
 import os
 import time
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 
 from dfeas import predict, report, solve, verify_certificate, verify_run
 from dfeas.errors import UsageError
+from dfeas.records import replace
 from dfeas.run.resources import Resources
 from tests.cli.terminal import generated
 from tests.run.making import everything

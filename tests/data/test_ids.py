@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -24,6 +23,7 @@ from dfeas.cli.main import commands
 from dfeas.data.ids import ROWS, Ids, join_ids, stored_ids, write_ids
 from dfeas.data.storage.places import place
 from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.records import replace
 
 N = 90
 rng = np.random.default_rng(5)
