@@ -55,7 +55,7 @@ def seen(result: dfeas.Result, X: Any) -> Any:
     return (X.astype(np.float64) - np.array(transform.shift or [0.0] * X.shape[1])) * factor
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+@pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize(("way", "dtype"), list(zip(WAYS, ("float32", "int32", "float64"), strict=True)))
 def test_the_function_is_that_of_the_same_points_as_an_array(kernel: Any, way: list[str], dtype: str, tmp_path: Path) -> None:
     X, labels = unlike(dtype=dtype)
