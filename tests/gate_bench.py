@@ -24,8 +24,24 @@ READABLE = ("exit", "verdict", "stop", "proof", "passes")
 BITS = ("bracket", "certificate", "answer")
 RESULT = ("verdict", "stopped", "proof", "passes", "margin_lower", "margin_upper", "y", "support", "weights", "path")
 
-PLACES = {"data", "certificate", "path", "folder", "out", "run", "format", "versions", "bits", "workers", "task", "id", "asked"}
-TIMES = {"seconds", "first_seconds", "later_seconds", "value_seconds", "checkpoint_age"}
+PLACES = {
+    "data",
+    "certificate",
+    "path",
+    "folder",
+    "out",
+    "run",
+    "format",
+    "versions",
+    "bits",
+    "workers",
+    "task",
+    "id",
+    "asked",
+    "user",
+    "host",
+}
+TIMES = {"began", "seconds", "first_seconds", "later_seconds", "value_seconds", "checkpoint_age"}
 COSTS = {"memory_bytes", "bytes_read", "threads"}
 SENTENCES = {"why", "detail", "message", "remark", "notes"}
 LEFT_OUT = PLACES | TIMES | COSTS | SENTENCES

@@ -134,7 +134,7 @@ def cancel(run: str, cluster: Cluster, as_json: bool) -> None:
     """
     with cluster.join() as client:
         answer = remote.cancel(run, client=client)
-    begun = f"{run}: ends after this read; dfeas resume {answer.out} continues it"
+    begun = f"{run}: ends after this read; dfeas resume {answer.out} goes on with it"
     say(json.dumps(answer.to_json()) if as_json else f"{run}: will not begin" if answer.task == remote.CANCELLED else begun)
 
 

@@ -114,7 +114,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], int, str]] = {
     "no weights": (("data", "--C", "1", "--weights", "no.npy"), 4, "no.npy: no such file"),
     "eps of a soft margin": (("data", "--C", "1", "--eps", "0.1"), 2, "--eps is for a solve"),
     "kernel of a soft margin": (("data", "--C", "1", "--kernel", "rbf"), 2, "--kernel is for a solve"),
-    "folds of a solve": (("data", "--folds", "2"), 2, "--folds is for svm, this is a solve: give --C, too"),
+    "folds of a solve": (("data", "--folds", "2"), 2, "--folds is for svm, this is a solve: add --C"),
     "a run": (("data", "--out", "run"), 2, "run: exists already"),
     "within": (("data", "--out", "data/run"), 2, "choose an output that is apart"),
     "eps": (("data", "--eps", "7"), 2, "--eps 7"),
