@@ -102,7 +102,7 @@ def linear_program(problem: Any) -> LinearProgram:
         raise BadInputError("the attribute of a variable is not linear; see dfeas.from_cvxpy")
     own = {key for each in problem.variables() for key in (each.id, each.name())}
     held, p = data["param_prob"], data["dims"].zero
-    rows, right = scipy.sparse.csr_array(data["A"]), np.asarray(data["b"], np.float64)
+    rows, right = scipy.sparse.csr_array(data["A"]), np.asarray(data["b"])
     features, others = [""] * rows.shape[1], np.zeros(rows.shape[1], bool)
     for each in held.variables:
         first = held.var_id_to_col[each.id]

@@ -134,9 +134,9 @@ def _program_of(lp: Any, where: str) -> LinearProgram:
         if kind.name != "kContinuous":
             text = "whole numbers and semi-continuous variables are not supported; leave out that it is one"
             raise BadInputError(f"{where}: variable {name}: {text}")
-    held = np.asarray(lp.a_matrix_.value_, np.float64), lp.a_matrix_.index_, lp.a_matrix_.start_
-    low, high = np.array(lp.row_lower_, np.float64), np.array(lp.row_upper_, np.float64)
-    bounds = np.column_stack([lp.col_lower_, lp.col_upper_]).astype(np.float64)
+    held = np.asarray(lp.a_matrix_.value_), lp.a_matrix_.index_, lp.a_matrix_.start_
+    low, high = np.array(lp.row_lower_), np.array(lp.row_upper_)
+    bounds = np.column_stack([lp.col_lower_, lp.col_upper_])
     odd = (low == np.inf) | (high == -np.inf) | np.isnan(low) | np.isnan(high)
     odd |= (low == -np.inf) & (high == np.inf) & where.lower().endswith((".lp", ".lp.gz"))  # those of MPS files are rows N
     if odd.any() or not np.isfinite(held[0]).all():
