@@ -8,7 +8,6 @@ from typing import Any, overload
 
 import narwhals.stable.v2 as nw
 import numpy as np
-import scipy  # loads its parts when they are used: every command would wait for them
 from narwhals.stable.v2 import dependencies
 
 from dfeas.analysis.regression.blame import Advice
@@ -350,7 +349,11 @@ def _of_array(X: Any, asked: Asked) -> Regression:
     if asked.y is None:
         raise UsageError("y is missing: give the outcomes of the rows of X")
     X = LazyRows(table_of(X, None).X)[:] if is_collection(X) else X
-    sparse: bool = not isinstance(X, np.ndarray | list | tuple) and scipy.sparse.issparse(X)
+    sparse = False
+    if not isinstance(X, np.ndarray | list | tuple):
+        import scipy
+
+        sparse = scipy.sparse.issparse(X)
     matrix: Any = X.tocsr() if sparse else exact(accept_array(X, "X"), np.float64, "X")
     matrix = with_data(matrix, exact(matrix.data, np.float64, "X")) if sparse else matrix
     if matrix.ndim != 2:

@@ -24,11 +24,11 @@ QR = ("linalg", "_flapack", "dgeqp3")
 @cache
 def compiled(package: str, module: str, name: str) -> Any:
     """A routine of a compiled module of SciPy; None where this SciPy has none of the name."""
-    import scipy
-
     place = f"scipy.{package}.{module}"
     if f"scipy.{package}" not in sys.modules and place not in sys.modules:
-        spec = PathFinder.find_spec(place, [f"{folder}/{package}" for folder in scipy.__path__])
+        whole = PathFinder.find_spec("scipy")
+        folders = [] if whole is None else whole.submodule_search_locations
+        spec = PathFinder.find_spec(place, [f"{folder}/{package}" for folder in folders or ()])
         if spec is None or spec.loader is None:
             return None
         found = module_from_spec(spec)

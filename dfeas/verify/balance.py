@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
 from dfeas.exact.arithmetic import UP_SUMS, Floats, Indices, gamma
@@ -108,6 +107,8 @@ def _choose_columns(columns: Floats, w: Floats) -> np.ndarray[tuple[int], np.dty
     d, s = columns.shape
     if s == d + 1:  # without any one of them the others are independent, or all of this is in vain
         return np.delete(np.arange(s), int(w.argmax()))
+    import scipy
+
     return np.asarray(scipy.linalg.qr(columns * w, mode="r", pivoting=True)[1][:d], np.int64)
 
 
@@ -161,6 +162,8 @@ def _complete_weights(whole: Integers, given: Integers, columns: Floats, kept: I
     """x (s,) >= 0, not zero, with a zero sum of points (s, d) in integers: the weights given to some of those that are kept,
     and what follows from these for the others. None when that is negative. ``columns`` (r, s) are about even.
     """
+    import scipy
+
     ranked = kept[scipy.linalg.qr(columns[:, kept], mode="r", pivoting=True)[1]]
     basis = ranked[independent(whole[ranked])]
     free = np.setdiff1d(kept, basis)

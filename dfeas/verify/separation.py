@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import scipy  # loads its parts when they are used: every command would wait for them
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
@@ -133,6 +132,8 @@ def rows(data: Data, index: Indices) -> Matrix:
         parts.append(reference)
     if all(isinstance(some, np.ndarray) for some in parts):
         return np.vstack([np.zeros((0, dimension_of(data))), *parts])
+    import scipy
+
     return scipy.sparse.vstack([scipy.sparse.csr_array(some) for some in parts], format="csr")
 
 

@@ -17,7 +17,6 @@ from typing import Any, TypeAlias, cast
 
 import narwhals.stable.v2 as nw
 import numpy as np
-import scipy  # loads its parts when they are used: every command would wait for them
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
@@ -260,6 +259,8 @@ def as_text(frame: nw.DataFrame[Any], names: Sequence[str]) -> nw.DataFrame[Any]
 
 def points_of(columns: Columns, n: int, design: Design, where: str) -> Matrix:
     """n rows by a design (n, m). Raises BadInputError for a level that is new."""
+    import scipy
+
     m, pieces = len(design.columns), []
     for term in design.terms:
         series, places = columns[term], np.array(design.places(term))

@@ -22,7 +22,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy  # loads its parts when they are used: every command would wait for them
 from msgspec import Struct
 from numpy.typing import NDArray
 
@@ -125,6 +124,8 @@ class Extent:
         """All rows at once, in whole numbers less one with the same threshold: who is orthogonal to these is so to all rows, by
         thresholds that follow.
         """
+        import scipy
+
         points, q = scipy.sparse.csr_array(points), self.within
         cut, (digits, exponent) = points[:, :q].indices, common(points[:, q:].toarray())
         on = np.zeros(0, np.int64) if self.y is None else np.flatnonzero(integer_signs(points, self.y)[0] == 0)

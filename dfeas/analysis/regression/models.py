@@ -10,7 +10,6 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
-import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
 from dfeas.analysis.regression.design import (
@@ -258,6 +257,8 @@ class Formula:
         self.outcome = str(self._parsed.lhs)
 
     def of(self, frame: nw.DataFrame[Any], asked: Asked, rows: Labels | None, counted: Places | None) -> Regression:
+        import scipy
+
         used = frame.select(*self.list_needed(frame.columns))
         survey = ColumnSurvey("the frame", rows)
         for name in used.columns:
@@ -308,6 +309,8 @@ class Formula:
         self, sample: nw.DataFrame[Any], variables: dict[str, Variable]
     ) -> tuple[Design, Callable[[nw.DataFrame[Any], Labels], Matrix]]:
         """The design, and what codes rows part after part. Raises BadInputError for a formula that needs all rows together."""
+        import scipy
+
         levels = {name: _order_levels(each) for name, each in variables.items() if each.is_factor}
         right = self._matrix(self._parsed.rhs, _categorical(sample.select(*variables), levels))
         spec = right.model_spec

@@ -24,7 +24,6 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
-import scipy  # loads its parts when they are used: every command would wait for them
 from msgspec import Struct, field, structs
 from numpy.typing import NDArray
 
@@ -150,12 +149,17 @@ def sign_rows(
     if not positive:
         return points, labels
     sign = labels.astype(np.float64)[:, None]
-    points = points * sign if isinstance(points, np.ndarray) else scipy.sparse.csr_array(points.multiply(sign))
-    return points, np.ones_like(labels)
+    if isinstance(points, np.ndarray):
+        return points * sign, np.ones_like(labels)
+    import scipy
+
+    return scipy.sparse.csr_array(points.multiply(sign)), np.ones_like(labels)
 
 
 def _oppose_classes(points: Matrix, codes: Codes, blocks: int) -> Matrix:
     """(b (K - 1), (K - 1) m): x_i in the block of its class, and -x_i in that of another; the first class has none."""
+    import scipy
+
     n, m = points.shape
     other = np.broadcast_to(np.arange(blocks + 1), (n, blocks + 1))
     own = other == codes[:, None]
@@ -180,6 +184,8 @@ def wide(points: Matrix) -> Matrix:
     one: Matrix = np.ones((points.shape[0], 1))
     if isinstance(points, np.ndarray):
         return np.hstack([points, one])
+    import scipy
+
     return scipy.sparse.csr_array(scipy.sparse.hstack([points, one], format="csr"))
 
 

@@ -24,7 +24,6 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
-import scipy  # loads its parts when they are used: every command would wait for them
 
 from dfeas.analysis.regression.design import SPARSE_FROM, Column, Design, Floats, Labels, Places, inside, read_order
 from dfeas.analysis.regression.outcome import BOTH, IN_ORDER, Asked, Codes, Regression, Response, flat
@@ -99,6 +98,8 @@ def with_thresholds(regression: Regression) -> Regression:
         row, codes, beside = _share_strata(regression.codes, regression.strata)
     else:
         return replace(regression, numbers=np.arange(len(regression.codes)))
+    import scipy
+
     names = names if kind in IN_ORDER else [f"the {'times' if kind == 'cox' else 'strata'}"] * beside.shape[1]
     points = regression.points[row]
     sparse = beside.shape[1] >= SPARSE_FROM or not isinstance(points, np.ndarray)
@@ -110,6 +111,8 @@ def with_thresholds(regression: Regression) -> Regression:
 
 
 def _place(row: Places, column: Any, value: float, q: int) -> Any:
+    import scipy
+
     return scipy.sparse.csr_array((np.full(len(row), value), (np.arange(len(row)), column)), shape=(len(row), q))
 
 
@@ -121,6 +124,8 @@ def _order_classes(codes: Codes, q: int) -> tuple[Places, Codes, Any]:
 
 
 def _compare_classes(codes: Codes, q: int) -> tuple[Places, Codes, Any]:
+    import scipy
+
     scale, rows, signs, cuts = math.lcm(*range(1, q + 1)), list[Places](), list[Codes](), list[Any]()
     if scale > 1 << 53:
         raise BadInputError(f"y: {q + 1} classes; expected at most 40 of an adjacent-category logit")

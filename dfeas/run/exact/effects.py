@@ -11,7 +11,6 @@ import math
 from typing import Any
 
 import numpy as np
-import scipy  # loads its parts when they are used: every command would wait for them
 
 from dfeas.exact.arithmetic import Floats
 from dfeas.exact.dyadic import Integers, integer_signs
@@ -82,6 +81,8 @@ def peel_levels(points: Any) -> tuple[Indices, Integers | None]:
 
 def decide_sparse(points: Any) -> tuple[Face, Conflict] | None:
     """The same by one linear programme; None where what follows from its guess is not so."""
+    import scipy
+
     n, d = points.shape
     # HiGHS does not stop when it is asked to: no programme of many entries, or of long points
     if points.nnz > 150_000 or points.nnz > 16 * n:
@@ -122,6 +123,8 @@ def decide_sparse(points: Any) -> tuple[Face, Conflict] | None:
 
 def _find_few(points: Any, least: Indices, scaled: Any) -> Conflict | None:
     """A conflict of few of these points (s, d), all of which conflict, a vertex of a linear programme, exactly."""
+    import scipy
+
     if not points.shape[0]:
         return None
     bounds = [(1.0, 1.0)] + [(0.0, np.inf)] * (points.shape[0] - 1)

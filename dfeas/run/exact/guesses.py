@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import scipy  # loads its parts when they are used: every command would wait for them
 from msgspec import Struct
 from numpy.typing import NDArray
 
@@ -81,6 +80,8 @@ def heavy(points: Matrix) -> tuple[Floats, Floats] | None:
     and z (d,) with products of at least one with all others, and of zero with these. max sum p with sum_j (p_j + q_j) a_j = 0,
     0 <= p <= 1, q >= 0; its dual is that of Konis (2007): max sum s, A'z >= s, 0 <= s <= 1. None when HiGHS finds no optimum.
     """
+    import scipy
+
     s = points.shape[0]
     matrix: Any = _matrix(points.T)
     both: Any = np.hstack([matrix, matrix]) if isinstance(matrix, np.ndarray) else scipy.sparse.hstack([matrix, matrix])
@@ -94,6 +95,8 @@ def heavy(points: Matrix) -> tuple[Floats, Floats] | None:
 
 def widest(points: Floats) -> Floats | None:
     """z (d,) in the unit box with the greatest least product with points (s, d), if it is positive in float64."""
+    import scipy
+
     s, d = points.shape
     length = np.linalg.norm(points, axis=1)
     matrix: Any = _matrix(np.hstack([-points / length[:, None], np.ones((s, 1))]))
@@ -351,5 +354,7 @@ def _drop_unknown(exponent: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _matrix(points: Matrix) -> Matrix:
     # HiGHS is given a sparse matrix where fewer entries are not zero
+    import scipy
+
     sparse = not isinstance(points, np.ndarray) or np.count_nonzero(points) < 0.3 * points.size
     return scipy.sparse.csc_array(points) if sparse else points

@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy  # loads its parts when they are used: every command would wait for them
 from msgspec import Struct
 from numpy.typing import NDArray
 
@@ -50,6 +49,8 @@ class Levels(Struct, frozen=True):
     @classmethod
     def of(cls, points: Any) -> Levels | None:
         """Signed points (n, d), a CSR matrix of finite float64; None where there are no levels."""
+        import scipy
+
         points = points.copy()
         points.eliminate_zeros()
         n, d = points.shape
@@ -183,6 +184,8 @@ def _least(levels: Levels, rows: Indices, value: Integers) -> Integers:
 
 def outside(levels: Levels, gaps: Gaps, across: Integers) -> Pairs:
     """Pairs that are zero but not orthogonal to all columns (k, c); none only if there are none."""
+    import scipy
+
     if not across.shape[1]:
         return np.zeros((0, 2), np.int64)
     stored = np.column_stack([levels.scale_to_stored(column) for column in across.T])
