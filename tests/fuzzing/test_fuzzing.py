@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 import dfeas
+from dfeas.records import replace
 from tests.exact import conflict, kind_of
 from tests.fuzzing import command, gram
 from tests.fuzzing.case import Case, Judgement, Kind, Word, wrong
@@ -32,7 +33,6 @@ from tests.fuzzing.mutation import mutated
 from tests.fuzzing.oracle import Truth, nearest
 from tests.fuzzing.separation import Separation, Weightless
 from tests.fuzzing.soft import Soft
-from tests.records import replace
 
 
 def lying(ask: Callable[..., Any], **lie: Any) -> Callable[..., Any]:
