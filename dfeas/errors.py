@@ -163,13 +163,12 @@ def format_bytes(size: float) -> str:
 
 
 def enough(size: float) -> str:
-    """A size rounded up, as it can be typed: so much is not too little. Decimal, but for whole numbers of MiB, so that what was
-    typed comes back as it was.
-    """
-    size = math.ceil(size)
-    units = _UNITS if size and size % 2**20 == 0 else _DECIMAL
-    unit, factor = next(((unit, factor) for unit, factor in units.items() if size >= 0.9 * factor), ("B", 1))
-    return f"{math.ceil(100 * size / factor) / 100:.2f}".rstrip("0").rstrip(".") + unit
+    """The same rounded up, as it can be typed: so much is not too little. A decimal size of few digits is said as it was."""
+    if size >= 1000 and size == int(size) and len(str(int(size)).rstrip("0")) <= 3:
+        unit, factor = next((unit, factor) for unit, factor in _DECIMAL.items() if size >= factor)
+        return f"{size / factor:g}{unit}"
+    unit, factor = next(((unit, factor) for unit, factor in _UNITS.items() if size >= 0.9 * factor), ("B", 1))
+    return f"{math.ceil(100 * size / factor) / 100:.2f}{unit}" if factor > 1 else f"{math.ceil(size)}B"
 
 
 _OPTIONAL = {

@@ -24,7 +24,7 @@ from dfeas.errors import BadInputError, CorruptDataError, UsageError, either, sp
 from dfeas.geometry.protocol import Geometry, Load, facts_of
 from dfeas.geometry.registry import geometry_of, kernel_options, known_method
 from dfeas.methods.protocol import WRITTEN, AnyMethod, Method, Traits, missing_functions
-from dfeas.methods.registry import FOR_CONES, FOR_KERNELS, METHODS, base_name
+from dfeas.methods.registry import FOR_CONES, FOR_KERNELS, METHODS, SOFT_MARGINS, base_name
 from dfeas.problem import KERNELS, Goal, Objective, Problem
 from dfeas.records import replace
 from dfeas.run.checkpoint.codec import dump
@@ -187,7 +187,8 @@ def _own_again(run: Place, job: RunSpec, method: Any) -> dict[str, AnyMethod]:
     if not isinstance(several, Sequence) or not all(map(_is_method, several)):
         raise UsageError(f"{run}: method is for methods of your own that the run had, got {method!r}")
     given = {name: own for name, own in (_named(several) if several else {}).items() if own is not None}
-    needed = [name for name in job.methods if base_name(name) not in (*METHODS, *FOR_KERNELS, *FOR_CONES)]
+    known = (*METHODS, *FOR_KERNELS, *FOR_CONES, *SOFT_MARGINS)
+    needed = [name for name in job.methods if base_name(name) not in known]
     if missing := [name for name in needed if name not in given]:
         again = either("give it again: method=..", "go on in Python: dfeas.resume(RUN, method=..)")
         raise UsageError(f"{run}: {', '.join(missing)} is a method of yours, which the run needs; {again}")
