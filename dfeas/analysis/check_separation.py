@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, overload
 
@@ -156,11 +157,12 @@ def check_separation(
     """
     limits = Limits.begun(max_passes, time_limit)
     without: tuple[str, ...] = ()
-    named = None
+    named = library = None
     if isinstance(X, ChosenTable):
         without = tuple(name for name in X.left_out if name != X.choice.id) if isinstance(X.X, str) else ()
         label, named = X.label, X.choice.id if isinstance(X.X, str) else None
         X, y, _, ids = X.take(y)
+        library = library_of(X)
         X, y = X if ids is None else _name_rows(X, ids), y if label is None else label
     formula, times = isinstance(X, str) and "~" in X and not X.startswith("~/"), None
     if outcome == "cox" and not is_model(X):
@@ -214,7 +216,7 @@ def check_separation(
         others = [each for each in y if each != name] if several else []
         alone, needed = replace(asked, y=name, without=others), [each for each in columns if each not in others]
         found = check_likelihood(_of_complete(X, alone, needed if several else None, _of_frame), alone)
-        return replace(found, library=library_of(X))
+        return replace(found, library=library or library_of(X))
 
     columns = columns_in(X) if isinstance(y, list) and all(isinstance(each, str) for each in y) else ()
     several = not {*columns}.isdisjoint(y) and len({*y}) == len(y) if columns else False  # not labels, which are texts, too
@@ -227,6 +229,8 @@ def _name_rows(X: Any, column: Any) -> Any:
     """A frame in memory as one of pandas whose index is that column, by which an answer names rows."""
     ids = ids_in_memory(X, column)
     assert ids is not None, "of a column"
+    if find_spec("pandas") is None:
+        raise UsageError("rows are named by an index of pandas, which is not installed: leave out id, or pip install pandas")
     if is_lazy(X):
         X = compute_in_order(X)
     frame = X if hasattr(X, "iloc") else open_frame(X, FRAME).to_pandas()

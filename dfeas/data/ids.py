@@ -139,7 +139,7 @@ def write_ids(folder: Place, ids: Ids, n: int, go_on: Callable[[], object]) -> t
     return node, {"name": ids.name, "type": "integer" if whole else "text"}
 
 
-def stored_ids(folder: Place, about: dict[str, str], n: int) -> Ids:
+def read_ids(folder: Place, about: dict[str, str], n: int) -> Ids:
     """Those that a dataset of n points keeps."""
     rows, read = min(ROWS, n), int if about["type"] == "integer" else str
 

@@ -297,9 +297,9 @@ def _open_dataset(source: Source) -> Dataset:
 
 
 def _open_ids(path: Place, about: dict[str, str], n: int) -> Ids:
-    from dfeas.data.ids import stored_ids  # few datasets have some
+    from dfeas.data.ids import read_ids  # few datasets have some
 
-    return stored_ids(path, about, n)
+    return read_ids(path, about, n)
 
 
 def _facts_of_labels(header: Header, expected: NDArray[np.uint32]) -> dict[str, Any]:

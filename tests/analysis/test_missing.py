@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from click.testing import CliRunner
 from scipy import sparse
@@ -150,6 +151,9 @@ def test_rows_are_called_by_their_ids(tmp_path: Path) -> None:
     for found in [*map(dfeas.check_separation, named), dfeas.check_separation(tmp_path / "index.parquet", "died")]:
         assert (found.points, found.message) == (right.points, right.message)
         assert "pid" not in {each.name for each in found.estimates}
+    of_polars = dfeas.check_separation(dfeas.table(pl.from_pandas(frame), "died", id="pid"))
+    assert of_polars.points == right.points
+    assert isinstance(of_polars.to_frame(), pl.DataFrame)
     for more in (["--label-column", "died"], ["--formula", "died ~ age + ward"]):
         ran = CliRunner().invoke(commands, ["check-separation", str(tmp_path / "t.csv"), *more, "--id-column", "pid"])
         assert "separates 2 points (004, 005) from the others" in ran.output

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import dfeas
 from dfeas.cli.main import commands
-from dfeas.data.ids import ROWS, Ids, join_ids, stored_ids, write_ids
+from dfeas.data.ids import ROWS, Ids, join_ids, read_ids, write_ids
 from dfeas.data.storage.places import place
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.records import replace
@@ -231,7 +231,7 @@ def test_what_is_written_is_read_however_it_is_cut(
     room = tmp_path_factory.mktemp("ids")
     _, about = write_ids(room, ids, len(flat), lambda: None)
     rows = data.draw(st.lists(st.integers(0, len(flat) - 1), unique=True))
-    kept, asked = stored_ids(room, about, len(flat)), ids.take(rows)
+    kept, asked = read_ids(room, about, len(flat)), ids.take(rows)
     assert {row: str(each) for row, each in kept.take(rows).items()} == {row: str(each) for row, each in asked.items()}
     assert [*ids.every()] == [*ids.take(range(len(flat))).values()]
     both = join_ids([ids, None, kept], [len(flat), 2, len(flat)]).take(range(2 * len(flat) + 2))

@@ -142,13 +142,13 @@ class ColumnSurvey:
         """
         for name, series in columns.items():
             if name not in self._wrong:
-                with self._noting(name):
+                with self._note_errors(name):
                     self._add(name, series, counted)
         self.n += n
         self._counted += n if counted is None else len(counted)
 
     @contextmanager
-    def _noting(self, name: str) -> Iterator[None]:
+    def _note_errors(self, name: str) -> Iterator[None]:
         try:
             yield
         except BadInputError as error:
@@ -181,7 +181,7 @@ class ColumnSurvey:
         """Raise BadInputError for all that is wrong: columns that cannot be coded, infinite numbers, and what is missing."""
         for seen in self.variables.values():
             if seen.is_factor and seen.name not in self._wrong:
-                with self._noting(seen.name):
+                with self._note_errors(seen.name):
                     self._refuse_factor(seen)
         gaps, wrong = [each for each in self.variables.values() if each.missing], [*self._wrong.values()]
         if gaps:
