@@ -190,9 +190,9 @@ def test_what_cannot_be_answered_is_one_line_and_an_exit_code(folder: Path, case
 
 
 BAD = {
-    "gap": ("age,died\n1,0\n,1\n3,0\nNA,1\n", r"missing values in age \(2, the first in row 1\)"),
-    "no outcome": ("age,died\n1,0\n2,\n3,1\n", r"missing values in died \(1, the first in row 1\)"),
-    "a dot": ("age,died\n1,0\n.,1\n3,0\n", r"missing values in age \(1, the first in row 1\)"),
+    "gap": ("age,died\n1,0\n,1\n3,0\nNA,1\n", r"missing values in age \(2, the first in row 1 \(line 3\)\)"),
+    "no outcome": ("age,died\n1,0\n2,\n3,1\n", r"missing values in died \(1, the first in row 1 \(line 3\)\)"),
+    "a dot": ("age,died\n1,0\n.,1\n3,0\n", r"missing values in age \(1, the first in row 1 \(line 3\)\)"),
     "ragged": ("age,died\n1,0\n2,1,3\n3,1\n", "line 3: 3 cells, expected 2 as in the first line"),
     "long ids": (f"id,died\n{2**60},0\n{2**60 + 1},1\n", "column id: an integer beyond"),
     "another alphabet": ("ward,died\n\udce9,0\nb,1\n", "line 2: not UTF-8 text"),
@@ -217,7 +217,9 @@ def test_text_that_is_a_number_late_in_a_file_is_still_one_column(tmp_path: Path
     frame.loc[n - 1, "code"], frame.loc[n - 1, "dose"] = "other", "2.5"
     frame["died"] = rng.integers(0, 2, n)
     frame.to_csv(tmp_path / "t.csv", index=False)
-    with pytest.raises(dfeas.BadInputError, match=f"column code: expected numbers, got 'other' in row {n - 1}; .* text='code'"):
+    with pytest.raises(
+        dfeas.BadInputError, match=f"column code: expected numbers, got 'other' in row {n - 1} .line {n + 1}.; .* text='code'"
+    ):
         of_table(tmp_path / "t.csv", Asked("died"))
     found = of_table(tmp_path / "t.csv", Asked("died", text=["code"]))
     assert (found.levels, found.points) == ({"code": ["other"]}, [n - 1])
