@@ -23,9 +23,7 @@ from dfeas.analysis.separation import decide_early, search_integers
 from dfeas.answers.feasibility import Feasibility, is_irreducible, nearest_floats
 from dfeas.answers.result import Result
 from dfeas.answers.words import FEASIBLE, INFEASIBLE, RESUMABLE, UNDECIDED, Proof, Stop
-from dfeas.data.collections import is_collection
 from dfeas.data.inequalities import Inequalities, places_of_system
-from dfeas.data.partitions import computed_by
 from dfeas.data.programs import is_program
 from dfeas.data.source import ALL_POSITIVE, ChosenTable
 from dfeas.data.storage.places import place
@@ -149,9 +147,8 @@ def _why_ended(answer: Feasibility, stop: bool) -> Stop:
 def _decide(asked: Inequalities, problem: Problem, limits: Limits, resources: Resources, output: Output) -> Feasibility:
     until = limits.until(output.stop)
     early = None
-    if resources.client is None or problem.spec.by_path or is_collection(asked.X):  # as threads decide it, with their bits
-        with computed_by(resources.client):
-            early = decide_early(problem, Goal(), limits, replace(resources, client=None), output, True)
+    if resources.client is None or problem.spec.by_path:  # as threads decide it, with their bits
+        early = decide_early(problem, Goal(), limits, replace(resources, client=None), output, True)
     result: Result = decide(problem, "auto", Goal(), limits, resources, output, then=SOLVABLE) if early is None else early[1]
     unknown = Feasibility(verdict=UNDECIDED, proof=Proof.NONE, message=result.message, result=result)
     if output.out is not None:  # in place of a verdict of the points, which is none of the inequalities
