@@ -263,7 +263,7 @@ def _describe_conflict(
         "bounds": np.count_nonzero([upper, lower]),
     }
     listed = " and ".join(f"{what} ({count})" for what, count in counts.items() if count)
-    text = f"there is no solution: {listed} contradict each other, by Farkas's lemma with multipliers in whole numbers"
+    text = f"there is no solution: {listed} contradict each other, by Farkas's lemma with integer multipliers"
     text += "; without any one of them the others have a solution" if len(support) > 1 else ""
     found = replace(unknown, verdict=INFEASIBLE, proof=Proof.EXACT, message=text, rows=support[: len(u)])
     found = replace(found, conflict=asked.list_constraints(support, weights, points))

@@ -48,8 +48,8 @@ def predict(
         where that is not known, as they were beside the points, the column that is no feature of it, if there is one only.
     out : path, optional
         A .npy file for the scores (n,), float64, or for the classes (n,), int16, of a one-vs-rest run; or a .csv or .parquet
-        file or a .zarr folder with ``score`` and ``class``, and ``id`` if points have ids. It appears when it is whole; memory
-        holds only some blocks.
+        file or a .zarr folder with ``score`` and ``class``, and ``id`` if points have ids. It appears when it is whole;
+        only some blocks are in memory.
     force : bool
         Replace what such a call has written to ``out``, once the new one is written.
     positive : str, optional

@@ -412,7 +412,7 @@ class TestRounds:
     def test_the_same_bits_from_any_number_of_threads(self, monkeypatch: pytest.MonkeyPatch) -> None:
         answers = []
         for count in (1, 2):
-            monkeypatch.setattr(blas, "processors", lambda count=count: count)
+            monkeypatch.setattr(blas, "threads_here", lambda count=count: count)
             answers.append(solve(many(4)))
         assert np.array_equal(answers[0].w, answers[1].w)
         assert np.array_equal(answers[0].weight, answers[1].weight)

@@ -83,9 +83,9 @@ def test_auto_takes_the_working_set_where_it_fits_and_says_why(arrays: Callable[
     poor = dfeas.solve(X, labels, intercept=False, memory="60MB", max_passes=2)
     assert poor.method == "mirror-prox-one-pass"
     # 3000 columns of 2000 float32 and 100 bytes, four times
-    assert "would need 92.70MiB of memory" in poor.why
+    assert "would need 97.2MB of memory" in poor.why
     with pytest.raises(
-        UsageError, match=r"working-set needs memory='92\.70MiB' for points in memory, .* use mirror-prox-one-pass"
+        UsageError, match=r"working-set needs memory='97\.2MB' for points in memory, .* use mirror-prox-one-pass"
     ):
         dfeas.solve(X, labels, intercept=False, method="working-set", memory="60MB")
 

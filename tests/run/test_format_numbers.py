@@ -93,7 +93,7 @@ def test_a_newer_format_is_refused(room: Path, file: str, forge: Forge, words: t
     assert (done.returncode, done.stdout) == (5, "")
     (line,) = done.stderr.splitlines()
     assert Path(file).parts[0] in line
-    newest = {newer_header: 3, newer_certificate: 2}.get(forge, 1)
+    newest = {newer_header: 4, newer_certificate: 2}.get(forge, 1)
     says = f"written in format {newest + 1} by a newer dfeas; this dfeas {dfeas.__version__} reads formats up to {newest}"
     assert f"{says}: upgrade dfeas" in line
 

@@ -14,7 +14,7 @@ import dfeas
 from dfeas.answers.words import RESUMABLE
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import CheckFailedError
-from dfeas.methods.protocol import Bracket, Evidence, Facts, Sparse, Traits
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Sparse, Traits
 from dfeas.passes.survey import Survey
 from dfeas.run.driver import Course, run
 from dfeas.run.resources import Limits
@@ -31,7 +31,7 @@ PASSES = 5
 
 
 @dataclass(frozen=True)
-class Told:
+class Told(Method[int]):
     """A method that shows what it was made with, one bracket a pass."""
 
     brackets: Sequence[tuple[float, float]]

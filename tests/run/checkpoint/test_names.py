@@ -26,6 +26,7 @@ OF_ANY_CLASS = {
     "DataSpec.ids",
     "DataSpec.labels",
     "DataSpec.mask",
+    "DataSpec.system",  # nothing is kept of one
     "RunState.lanes",  # of both kinds
     "TaskState.state",
     "SoftMarginState.state",
