@@ -42,8 +42,8 @@ def table(
         Columns that are no features, by name or pattern: ids, dates, text.
     id : str, optional
         A column that names the rows and is no feature: ``ingest`` keeps it, and conflicts, suspects, reports and predictions
-        call points by it. Integers or text; other values become the text that Python shows. This column of a file is read once more
-        for that, which is not among the ``reads`` of a result.
+        call points by it. Integers or text; other values become the text that Python shows. This column of a file is read once
+        more for that, which is not among the ``reads`` of a result.
 
     Returns
     -------
