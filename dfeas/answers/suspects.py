@@ -134,7 +134,7 @@ class Suspects(Answer):
         count = len(self.points)
         listed = f"{count} of {self.n} points {'is' if count == 1 else 'are'} suspect"
         if self.enough:
-            yield Row("suspects", f"{listed}; without {self._named} a hyperplane separates the others (proved)")
+            yield Row("suspects", f"{listed}; without {self._name_needed} a hyperplane separates the others (proved)")
             least = f"at least {self.at_least} {'has' if self.at_least == 1 else 'have'} to go (proved)"
             yield Row("", least if self.at_least else "no conflict was found, so that maybe none has to go")
         else:
@@ -149,7 +149,7 @@ class Suspects(Answer):
         yield Row("cost", f"{self.passes:.4g} passes, {self.reads:.4g} reads in all, {self.seconds:.2f} s")
 
     @property
-    def _named(self) -> str:
+    def _name_needed(self) -> str:
         """Those that are enough, by name where they are few."""
         names = [str(each.get("name", each["point"])) for each in self.points if each["needed"]]
         if len(names) > NAMED:

@@ -22,7 +22,7 @@ QR = ("linalg", "_flapack", "dgeqp3")
 
 
 @cache
-def compiled(package: str, module: str, name: str) -> Any:
+def load_compiled(package: str, module: str, name: str) -> Any:
     """A routine of a compiled module of SciPy; None where this SciPy has none of the name."""
     place = f"scipy.{package}.{module}"
     if f"scipy.{package}" not in sys.modules and place not in sys.modules:
@@ -41,7 +41,7 @@ def nnls(A: NDArray[Any], b: NDArray[Any]) -> Floats:
     """x (n,) >= 0 of the least |Ax - b|, for A (m, n) and b (m,). Raises ValueError for entries that are not finite, and
     RuntimeError where it does not end.
     """
-    routine = compiled(*NNLS)
+    routine = load_compiled(*NNLS)
     if routine is None or not A.shape[1]:
         import scipy
 
@@ -55,7 +55,7 @@ def nnls(A: NDArray[Any], b: NDArray[Any]) -> Floats:
 
 def pivots(matrix: Floats) -> Indices:
     """The order (c,) in which a QR takes the columns of a matrix: each is the farthest from the span of those before it."""
-    routine = compiled(*QR)
+    routine = load_compiled(*QR)
     if routine is None or not matrix.size:
         import scipy
 

@@ -92,7 +92,7 @@ def decide(
     start: Any = None,
 ) -> Any:
     """A Result, Race or OneVsRest; ``then`` is what it is for, which a run that goes on later goes on to."""
-    given, spec = _several(methods) if race else _named([_require_method(methods)]), problem.spec
+    given, spec = _several(methods) if race else _name_methods([_require_method(methods)]), problem.spec
     own = {name: method for name, method in given.items() if method is not None}
     methods, space = tuple(given), kernel_options(problem.kernel, resources.scratch)
     for method in methods if race or space is None else ():
@@ -139,7 +139,7 @@ def _several(methods: Any) -> dict[str, AnyMethod | None]:
     several = [name for name in methods.split(",") if name.strip()] if isinstance(methods, str) else methods
     if not isinstance(several, Sequence) or not all(isinstance(each, str) or _is_method(each) for each in several):
         raise UsageError(f"methods {methods!r}: expected names, in a list or with commas between them, or methods of your own")
-    return _named(several)
+    return _name_methods(several)
 
 
 def _require_method(method: str | AnyMethod | Sequence[str | AnyMethod]) -> str | AnyMethod:
@@ -152,7 +152,7 @@ def _require_method(method: str | AnyMethod | Sequence[str | AnyMethod]) -> str 
     )
 
 
-def _named(several: Sequence[str | AnyMethod]) -> dict[str, AnyMethod | None]:
+def _name_methods(several: Sequence[str | AnyMethod]) -> dict[str, AnyMethod | None]:
     """By name, those of the caller with what they are. Raises UsageError for names that none may have, and for what is there
     twice or has not all functions.
     """
@@ -186,7 +186,7 @@ def _own_again(run: Place, job: RunSpec, method: Any) -> dict[str, AnyMethod]:
     several = [] if method is None else [method] if _is_method(method) else method
     if not isinstance(several, Sequence) or not all(map(_is_method, several)):
         raise UsageError(f"{run}: method is for methods of your own that the run had, got {method!r}")
-    given = {name: own for name, own in (_named(several) if several else {}).items() if own is not None}
+    given = {name: own for name, own in (_name_methods(several) if several else {}).items() if own is not None}
     known = (*METHODS, *FOR_KERNELS, *FOR_CONES, *SOFT_MARGINS)
     needed = [name for name in job.methods if base_name(name) not in known]
     if missing := [name for name in needed if name not in given]:

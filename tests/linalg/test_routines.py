@@ -9,7 +9,7 @@ import scipy
 from numpy.typing import NDArray
 
 from dfeas.linalg import routines
-from dfeas.linalg.routines import NNLS, QR, compiled, nnls, pivots
+from dfeas.linalg.routines import NNLS, QR, load_compiled, nnls, pivots
 
 SHAPES = [(1, 1), (3, 7), (5, 5), (20, 60), (60, 20), (0, 3), (3, 0)]
 
@@ -17,7 +17,7 @@ SHAPES = [(1, 1), (3, 7), (5, 5), (20, 60), (60, 20), (0, 3), (3, 0)]
 @pytest.fixture(params=["compiled", "public"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "public":
-        monkeypatch.setattr(routines, "compiled", lambda *names: None)  # as of a SciPy that has them elsewhere
+        monkeypatch.setattr(routines, "load_compiled", lambda *names: None)  # as of a SciPy that has them elsewhere
     return str(request.param)
 
 
@@ -48,8 +48,8 @@ def test_pivots_are_those_of_scipy() -> None:
 def test_this_scipy_has_both_where_they_are_looked_for() -> None:
     if tuple(map(int, scipy.__version__.split(".")[:2])) < (1, 18):
         pytest.skip("older ones may have them elsewhere, which costs time only")
-    assert compiled(*NNLS) is not None
-    assert compiled(*QR) is not None
+    assert load_compiled(*NNLS) is not None
+    assert load_compiled(*QR) is not None
 
 
 CHECK = """
@@ -68,7 +68,7 @@ assert scipy.linalg.qr(np.eye(2), pivoting=True)[2].tolist() == [0, 1]
 
 
 def test_complete_separation_loads_no_package_of_scipy_and_whoever_does_later_finds_them_whole() -> None:
-    if compiled(*NNLS) is None or compiled(*QR) is None:
+    if load_compiled(*NNLS) is None or load_compiled(*QR) is None:
         pytest.skip("this SciPy has them elsewhere")
     done = subprocess.run([sys.executable, "-c", CHECK], capture_output=True, text=True, check=True)
     lines = done.stdout.splitlines()

@@ -196,12 +196,12 @@ def _of_differences(kernel: Kernel, points: Floats, others: Floats) -> tuple[Flo
         distance, lost = _apart(kernel.name, points, others)
         off = distance * share + lost
         if kernel.rounded:
-            moved = _moved(Wide(points).norm()[:, None] + Wide(others).norm(), points.shape[1])
+            moved = _bound_move(Wide(points).norm()[:, None] + Wide(others).norm(), points.shape[1])
             off = off + (moved if kernel.name == "exponential" else (2 * np.sqrt(distance) * UP + moved) * moved) * UP
         return _exponentials(kernel.gamma, distance, off)
 
 
-def _moved(lengths: Floats, m: int) -> Floats:
+def _bound_move(lengths: Floats, m: int) -> Floats:
     """How far a transform may have moved two points of m features from each other, of which these are both lengths."""
     # 1e-140: lengths whose squares underflow are no longer than that
     return np.asarray((gamma(4) * (lengths + 1e-140) + m * LOST) * UP)
@@ -233,7 +233,7 @@ def _of_distance(kernel: Kernel, points: Any, others: Any, same: Same | None) ->
     terms = _terms(points, others)
     with np.errstate(over="ignore", invalid="ignore"):
         if kernel.rounded:
-            moved = _moved(Wide(points).norm() + Wide(others).norm().max(initial=0.0), points.shape[1])
+            moved = _bound_move(Wide(points).norm() + Wide(others).norm().max(initial=0.0), points.shape[1])
         if isinstance(points, np.ndarray):
             origin = np.median(others[:: -(-len(others) // 64)], axis=0)  # points of whose middle the others are seen
             points, others = points - origin, others - origin
