@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 
 Conflict: TypeAlias = tuple[NDArray[np.int64], Integers, Floats]
 """Points (s,) of constraints, their weights, and the points themselves (s, m + 1)."""
+ROUNDED = 50
+"""Bits: right sides that contradict by a smaller share may do so because decimals were rounded to float64."""
 MOST = 1 << 10
 """Inequalities that the rounding of a solution violates, at most, of which it is said by how much."""
 
@@ -265,6 +267,9 @@ def _describe_conflict(
     listed = " and ".join(f"{what} ({count})" for what, count in counts.items() if count)
     text = f"there is no solution: {listed} contradict each other, by Farkas's lemma with integer multipliers"
     text += "; without any one of them the others have a solution" if len(support) > 1 else ""
+    digits = common(points[:, -1:])[0][:, 0]  # right sides
+    if abs(weights @ digits) << ROUNDED <= weights @ abs(digits):
+        text += "; the right sides contradict by less than rounding decimals to float64 does: the decimals may have a solution"
     found = replace(unknown, verdict=INFEASIBLE, proof=Proof.EXACT, message=text, rows=support[: len(u)])
     found = replace(found, conflict=asked.list_constraints(support, weights, points))
     return replace(found, u=u.tolist(), v=v.tolist(), upper=upper.tolist(), lower=lower.tolist())

@@ -31,7 +31,7 @@ from dfeas.cli.options import (
 )
 from dfeas.cli.outputs import RunStatus, runs_below
 from dfeas.data.storage.places import absolute, is_url, place
-from dfeas.errors import BadInputError, UsageError
+from dfeas.errors import BadInputError, DfeasError, UsageError
 
 HARD, SOFT = arguments(solve) - arguments(soft_margin), arguments(soft_margin) - arguments(solve)
 """Arguments of a solve that a soft margin has not, and the other way round."""
@@ -87,11 +87,18 @@ def status(run: str | None, cluster: Cluster, as_json: bool) -> None:
     elif there is None:
         raise UsageError(f"{run}: no such run here; for the id of a submitted one say --scheduler or --scheduler-file")
     else:
-        with cluster.join() as client:
-            known = remote.status(run, client=client)
-        if run is None and not (is_typed("scheduler") or is_typed("scheduler_file")):
-            seen = {each.out for each in known}
-            known += [each for each in runs_below(folder, required=False) if absolute(each.run) not in seen]
+        here = run is None and not (is_typed("scheduler") or is_typed("scheduler_file"))
+        known = runs_below(folder, required=False) if here else []
+        try:
+            with cluster.join() as client:
+                others = remote.status(run, client=client)
+        except DfeasError as error:
+            if not known:
+                raise
+            say(f"dfeas: {error}; these are the runs below this folder", err=True)
+            others = []
+        seen = {each.out for each in others}
+        known = others + [each for each in known if absolute(each.run) not in seen]
     if not known:
         say("no run uses the cluster, or was submitted to it", err=True)
     if as_json:

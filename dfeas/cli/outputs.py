@@ -30,6 +30,9 @@ def choose_folder(data: str) -> Path:
 MEASURED = ("passes", "margin_lower", "margin_upper", "seconds")
 """What the trace of a run says after each pass, and its result in the end."""
 
+DRIVERS = {"memory": "ended", "erred": "failed", "processing": "running", "no-worker": "waiting for a worker"}
+"""What Dask calls the state of the task that drives a run, in words of people: "memory" has nothing to do with a lack of it."""
+
 
 @dataclass(frozen=True, repr=False)
 class RunStatus(Displayed):
@@ -59,7 +62,7 @@ class RunStatus(Displayed):
     began: str | None = None  # date and time, in UTC
 
     def _parts(self) -> Iterator[Part]:
-        driver = "" if self.task is None else f"  (driver {self.task}, {self.out})"
+        driver = "" if self.task is None else f"  (driver {DRIVERS.get(self.task, self.task)}, {self.out})"
         driver = driver if self.host is None else f"  (driver on {self.host}, {self.out or 'without a folder'})"
         yield Row(None, f"{self.run}: {self.error or self._describe_state()}{self._describe_origin()}{driver}")
 

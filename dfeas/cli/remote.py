@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from dfeas.answers.files import CERTIFICATE, RESULT, RUN, TRACE
 from dfeas.api import resume, soft_margin, solve
-from dfeas.cli.outputs import RunStatus, look_at
+from dfeas.cli.outputs import DRIVERS, RunStatus, look_at
 from dfeas.data.ingest.options import is_file
 from dfeas.data.open import resolve
 from dfeas.data.source import ALL_POSITIVE, ChosenTable, DataSpec, Source
@@ -256,7 +256,7 @@ def status(run: str | None = None, *, client: Any = True) -> list[RunStatus]:
     --------
     >>> from dfeas.cli.remote import status
     >>> print(*status(client="tcp://head:8786"), sep="\\n")  # doctest: +SKIP
-    c56c787c: running, pass 12, margin -1.204e-02 .. 3.100e-02, 41.5 s  (driver processing, /shared/run)
+    c56c787c: running, pass 12, margin -1.204e-02 .. 3.100e-02, 41.5 s  (driver running, /shared/run)
     """
     with _reach(client) as there:
         from dfeas.run.progress.cluster_log import runs_of  # loads Dask, which other commands here may not need
@@ -340,7 +340,7 @@ def cancel(run: str, *, client: Any = True) -> RunStatus:
     with _reach(client) as there:
         (found,) = status(run, client=there)
         if found.task in ("memory", "erred", "lost", CANCELLED):
-            raise BadInputError(f"run {run}: has ended already ({found.task})")
+            raise BadInputError(f"run {run}: has ended already ({DRIVERS.get(found.task, found.task)})")
         there.set_metadata([RUNS, run, CANCELLED], time.time())
         if found.task == "processing":
             return found

@@ -565,3 +565,19 @@ def test_a_table_says_which_columns_are_variables(tmp_path: Path) -> None:
         assert (loaded.verdict, loaded.verify().verdict) == ("infeasible", "infeasible")
     with pytest.raises(UsageError, match="A has no labels: leave out y of the table"):
         dfeas.feasible(dfeas.table(frame, "row"), [1.0, 1.0, 1.0])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_decimals_that_only_rounding_contradicts_are_said(seed: int) -> None:
+    """Balanced transports in tenths have solutions, in integers also as float64: what is infeasible of them is rounding."""
+    rng = np.random.default_rng(seed)
+    supply = rng.integers(1, 60, 4)
+    demand = np.bincount(rng.integers(0, 3, int(supply.sum())), minlength=3)
+    E = np.vstack([np.kron(np.eye(4), np.ones(3)), np.kron(np.ones(4), np.eye(3))])
+    both = np.append(supply, demand)
+    whole = dfeas.feasible(None, equal=(E, both.astype(float)), bounds=(0, None))
+    tenths = dfeas.feasible(None, equal=(E, both / 10), bounds=(0, None))
+    assert whole.verdict == "feasible"
+    assert tenths.verdict == "feasible" or "the decimals may have a solution" in tenths.message
+    wrong = dfeas.feasible(None, equal=(E, (both + np.eye(7, dtype=int)[0]) / 10), bounds=(0, None))
+    assert (wrong.verdict, "decimals" in wrong.message) == ("infeasible", False)

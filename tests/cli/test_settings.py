@@ -179,3 +179,13 @@ def test_a_call_takes_the_limit_that_is_set_and_a_run_that_goes_on_does_not() ->
         assert Limits.begun(None, None).time_limit == 7.0
         assert Limits.begun(None, 5.0).time_limit == 5.0
         assert Limits().time_limit is None
+
+
+def test_runs_below_a_folder_are_listed_though_the_cluster_of_the_site_does_not_answer(site: Site) -> None:
+    dfeas.ingest(np.eye(4), site.cwd / "data", y=[0, 1, 0, 1])
+    dfeas.solve(site.cwd / "data", out=site.cwd / "run")
+    nobody = {"DFEAS_SCHEDULER": "tcp://127.0.0.1:1", "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "1s"}
+    done = site.run("status", **nobody)
+    assert (done.returncode, done.stdout.startswith("run: feasible")) == (0, True)
+    assert "no Dask scheduler answers at tcp://127.0.0.1:1" in done.stderr
+    assert site.run("status", "--scheduler", "tcp://127.0.0.1:1", **nobody).returncode == 2
