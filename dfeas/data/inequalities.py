@@ -29,7 +29,7 @@ from dfeas.data.programs import LinearProgram, is_program, read_program
 from dfeas.data.source import ALL_POSITIVE, ChosenTable, DataSpec, Source
 from dfeas.data.storage.features import order_by, shorten
 from dfeas.data.storage.layout import default_block_rows, index_size
-from dfeas.data.storage.numbers import array_of, exact, require_array
+from dfeas.data.storage.numbers import array_of, exact, is_missing, require_array
 from dfeas.data.storage.places import absolute
 from dfeas.data.storage.readers import Buffers, Cost, Looks
 from dfeas.data.storage.sparse_readers import Entries, block_of
@@ -401,7 +401,8 @@ def _sides(bounds: Any) -> tuple[Any, tuple[str, ...]]:
     if type(bounds.columns).__name__ == "RangeIndex":
         return bounds.to_numpy(), names
     frame = open_frame(bounds, "bounds")
-    sides = {_SIDES.get(name): frame[name].to_list() for name in frame.columns}
+    # a cell that is missing is no bound: pandas makes None one
+    sides = {_SIDES.get(name): [None if is_missing(v) else v for v in frame[name].to_list()] for name in frame.columns}
     if set(sides) != {0, 1} or len(frame.columns) != 2:
         shown = ", ".join(frame.columns[:8])
         raise BadInputError(f"bounds: expected a frame of the columns low and high, or lower and upper, got {shown}")

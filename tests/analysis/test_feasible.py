@@ -17,6 +17,7 @@ import dask.dataframe as dd
 import flint
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
@@ -581,3 +582,16 @@ def test_decimals_that_only_rounding_contradicts_are_said(seed: int) -> None:
     assert tenths.verdict == "feasible" or "the decimals may have a solution" in tenths.message
     wrong = dfeas.feasible(None, equal=(E, (both + np.eye(7, dtype=int)[0]) / 10), bounds=(0, None))
     assert (wrong.verdict, "decimals" in wrong.message) == ("infeasible", False)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_an_empty_cell_of_a_frame_of_bounds_is_no_bound(library: str) -> None:
+    A = pd.DataFrame([[1.0, 1.0], [-1.0, -1.0]], columns=["x", "y"])
+    bounds = pd.DataFrame({"low": [0, None], "high": [None, -5]}, index=["x", "y"])
+    if library == "polars":
+        A, bounds = A.to_numpy(), pl.DataFrame({"low": [0, None], "high": [None, -5]})
+    answer = dfeas.feasible(A, [10.0, -10.0], bounds=bounds)
+    assert answer.verdict == "feasible"
+    assert answer.x.sum() == 10
+    assert answer.x[0] >= 0
+    assert answer.x[1] <= -5
