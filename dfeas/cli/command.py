@@ -18,6 +18,7 @@ from click.core import ParameterSource
 from dfeas.engine import signals
 from dfeas.engine.signals import INTERRUPTED, interruptible
 from dfeas.errors import CorruptDataError, DataWarning, DfeasError, none_of, visible
+from dfeas.settings import variable
 
 if TYPE_CHECKING:
     from dfeas.display import Displayed, Part
@@ -68,13 +69,27 @@ def put(answer: Displayed, as_json: bool, *more: Part, values: Any = None) -> No
         click.echo(line)
 
 
+def _as_set(error: DfeasError, context: click.Context | None) -> str:
+    """What is wrong, by the option that was typed, or by the variable that stands for it."""
+    text = error.as_typed
+    if context is None:
+        return text
+    typed = {
+        flag for each in context.command.params for flag in each.opts if each.name is not None and _stands(each.name, context)
+    }
+    for name, flag in ((name, f"--{name.replace('_', '-')}") for name in error.arguments):
+        if variable(name) in os.environ and flag not in typed:
+            text = text.replace(f"{flag} ", f"{variable(name)}=")
+    return text
+
+
 @contextmanager
 def one_line_errors(context: click.Context | None = None) -> Iterator[None]:
     """Turn each expected error into one line on stderr and the exit code of its kind."""
     try:
         yield
     except DfeasError as error:
-        _leave(error.exit_code, error.as_typed, context)
+        _leave(error.exit_code, _as_set(error, context), context)
     except click.UsageError as error:
         help_of = error.ctx.command_path if error.ctx is not None else "dfeas"
         _leave(2, f"{' '.join(error.format_message().split())} (see {help_of} --help)", error.ctx or context)
@@ -145,7 +160,7 @@ class Command(click.Command):
         try:
             return super().parse_args(ctx, args)
         except DfeasError as error:  # of a setting that is the default of an option
-            _leave(error.exit_code, error.as_typed, ctx)
+            _leave(error.exit_code, _as_set(error, ctx), ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         rows: dict[str, list[tuple[str, str]]] = {heading: [] for heading in HEADINGS}
@@ -244,4 +259,8 @@ JSON = option("Output", "--json", "as_json", is_flag=True, help="Print one JSON 
 
 def is_typed(name: str) -> bool:
     """Whether an option of the command that runs stands on its line, and is no default or variable of the environment."""
-    return click.get_current_context().get_parameter_source(name) == ParameterSource.COMMANDLINE
+    return _stands(name, click.get_current_context())
+
+
+def _stands(name: str, context: click.Context) -> bool:
+    return context.get_parameter_source(name) == ParameterSource.COMMANDLINE

@@ -287,7 +287,7 @@ def call_cluster(path: str) -> Iterator[Client]:
     """A client of the cluster that a function, ``module:function`` of this folder, makes; what was made is closed."""
     sys.path.insert(0, os.getcwd())
     with ExitStack() as stack:
-        with foreign(f"--cluster {path}", "expected module:function, which returns a Dask cluster when it is called"):
+        with foreign(spell("cluster", path), "expected module:function, which returns a Dask cluster when it is called"):
             made = stack.enter_context(resolve_name(path)())
         yield stack.enter_context(client_of(made, None))
 

@@ -189,3 +189,16 @@ def test_runs_below_a_folder_are_listed_though_the_cluster_of_the_site_does_not_
     assert (done.returncode, done.stdout.startswith("run: feasible")) == (0, True)
     assert "no Dask scheduler answers at tcp://127.0.0.1:1" in done.stderr
     assert site.run("status", "--scheduler", "tcp://127.0.0.1:1", **nobody).returncode == 2
+
+
+def test_an_error_names_the_variable_that_was_set_and_not_an_option_that_nobody_typed(site: Site) -> None:
+    dfeas.ingest(np.eye(4), site.cwd / "data", y=[0, 1, 0, 1])
+    require_refused(site.run("solve", "data", DFEAS_MEMORY="lots"), 2, "error: DFEAS_MEMORY=lots: expected a size")
+    require_refused(
+        site.run("solve", "data", "--memory", "lots", DFEAS_MEMORY="1GB"), 2, "error: --memory lots: expected a size"
+    )
+    require_refused(site.run("solve", "data", DFEAS_CLUSTER="json"), 2, "error: DFEAS_CLUSTER=json: TypeError")
+    words = ("--kernel", "rbf", "--method", "mirror-prox")
+    require_refused(
+        site.run("solve", "data", *words, DFEAS_SCRATCH="/proc/nope"), 2, "error: DFEAS_SCRATCH=/proc/nope: no folder"
+    )
