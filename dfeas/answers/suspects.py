@@ -148,7 +148,7 @@ class Suspects(Answer):
             yield Row("suspects", f"none has to go: a hyperplane separates all points (proved){more}")
         if not self.is_decided:
             yield Row("", f"{self.stopped.sentence}; fewer may be enough")
-        shown = [[*map(_cell, each.values())] for each in self.points[:SHOWN]]
+        shown = [[_cell(name, value, each) for name, value in each.items()] for each in self.points[:SHOWN]]
         yield from [Grid([SHOWN_AS.get(name, name) for name in self.points[0]], shown)] if shown else []
         if count > SHOWN:
             yield Row("", f"and {count - SHOWN} more")
@@ -157,7 +157,7 @@ class Suspects(Answer):
     @property
     def _name_needed(self) -> str:
         """Those that are enough, by name where they are few."""
-        names = [str(each.get("name", each["point"])) for each in self.points if each["needed"]]
+        names = [str(each["point"] if each.get("name") is None else each["name"]) for each in self.points if each["needed"]]
         if len(names) > NAMED:
             return f"the first {len(names)} of them"
         return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
@@ -313,8 +313,10 @@ def _is_same(one: object, other: object) -> bool:
         return False
 
 
-def _cell(value: Any) -> str:
-    """As a person reads it."""
+def _cell(name: str, value: Any, point: Mapping[str, Any]) -> str:
+    """As a person reads it; no label has to change of a point that may stay."""
+    if value is None or (name == "flip" and not point["needed"]):
+        return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:+.4f}" if isinstance(value, float) else str(value)

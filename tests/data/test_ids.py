@@ -307,6 +307,20 @@ def test_another_table_is_not_joined(tmp_path: Path) -> None:
     assert "--join adds columns to the table of --out NAME.csv" in ran.output
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_shown_of_suspects_names_each_and_relabels_none_that_may_stay(kind: str) -> None:
+    frame = with_ids(kind)
+    found = dfeas.suspects(dfeas.table(frame, "y", id="id"))
+    seen = str(found).splitlines()
+    called = [str(each["point"] if each["name"] is None else each["name"]) for each in found.points if each["needed"]]
+    assert f"without {', '.join(called[:-1])} and {called[-1]} a hyperplane" in seen[0]
+    score = f"{found.points[0]['score']:+.4f}"
+    may_stay = replace(found, points=[*found.points, {**found.points[0], "point": N, "name": "other", "needed": False}])
+    assert [line.split()[-2:] for line in str(may_stay).splitlines() if " other " in line] == [[score, "no"]]
+    conflict = dfeas.solve(dfeas.table(frame, "y", id="id"))
+    assert "None" not in str(found) + str(conflict)
+
+
 JOINED: dict[str, Callable[[pd.DataFrame], Any]] = {
     "a frame with an id": lambda frame: dfeas.suspects(dfeas.table(frame, "y", id="id")),
     "a frame with an index": lambda frame: dfeas.suspects(frame.set_index("id"), "y"),
