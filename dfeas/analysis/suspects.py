@@ -27,6 +27,7 @@ from dfeas.answers.result import Result
 from dfeas.answers.suspects import COLUMNS, Suspects
 from dfeas.answers.words import INFEASIBLE, Stop
 from dfeas.data.dataset import Dataset
+from dfeas.data.ids import INDEX
 from dfeas.data.source import DataSpec
 from dfeas.data.storage.places import place
 from dfeas.errors import BadInputError, UsageError
@@ -176,7 +177,19 @@ def _prove(search: _Search, session: Session, stopped: Stop, limits: Limits) -> 
         view=dataset.view,
         intercept=dataset.intercept,
         positive=dataset.classes[1] if dataset.classes else None,
+        table=_describe_table(session.source.spec, dataset),
     )
+
+
+def _describe_table(spec: DataSpec, dataset: Dataset) -> dict[str, Any]:
+    """What tells whether rows are those of the data: rows of pandas that count themselves have an index, too."""
+    named = INDEX if hasattr(spec.where, "iloc") else None
+    label = spec.beside if isinstance(spec.beside, str | int) else getattr(spec.beside, "name", None)
+    return {
+        "rows": dataset.n if dataset.numbers is None else None,
+        "id": named if dataset.ids is None else dataset.ids.name,
+        "label": None if label is None else str(label),
+    }
 
 
 def _name_files(dataset: Dataset, points: list[dict[str, Any]]) -> list[dict[str, Any]]:

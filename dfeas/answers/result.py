@@ -428,5 +428,5 @@ class Result(Fitted):
         yield Row("conflict", f"{total} points{rest}")
         for entry in first:
             score = f"  score {entry['score']:+.6f}" if scored else ""
-            name = f" ({entry['name']})" if "name" in entry else ""
+            name = f" ({entry['name']})" if entry.get("name") is not None else ""
             yield Row("", f"point {entry['point']}{name}  label {entry['label']}{score}  weight {entry['weight']:.6g}")

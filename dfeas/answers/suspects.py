@@ -6,6 +6,7 @@ import csv
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from io import StringIO
 from pathlib import Path
 from typing import Any, ClassVar
@@ -51,6 +52,7 @@ _SHAPE = {
     "data": dict | None,
     "positive": str | None,
     "intercept": bool,
+    "table?": {"rows": int | None, "id": str | None, "label": str | None},
 }
 
 
@@ -88,6 +90,9 @@ class Suspects(Answer):
         Where the data is and how it is seen; None if it was in memory.
     fingerprint, view, positive, intercept : str, str, str or None, bool
         Of the data, as in ``dfeas.Certificate`` and ``dfeas.solve``.
+    table : dict, optional
+        What a table must have to be the one that the points are from: so many ``rows``, unless there is a mask, and the names
+        of the column or index of ``id`` and of the column ``label``, where there are such.
     loaded : bool
         Whether it was read back from a folder.
 
@@ -120,6 +125,7 @@ class Suspects(Answer):
     view: str
     positive: str | None
     intercept: bool
+    table: dict[str, Any] | None = None
     loaded: bool = False
 
     @classmethod
@@ -142,7 +148,7 @@ class Suspects(Answer):
             yield Row("suspects", f"none has to go: a hyperplane separates all points (proved){more}")
         if not self.is_decided:
             yield Row("", f"{self.stopped.sentence}; fewer may be enough")
-        shown = [[*map(_cell, each.values())] for each in self.points[:SHOWN]]
+        shown = [[_cell(name, value, each) for name, value in each.items()] for each in self.points[:SHOWN]]
         yield from [Grid([SHOWN_AS.get(name, name) for name in self.points[0]], shown)] if shown else []
         if count > SHOWN:
             yield Row("", f"and {count - SHOWN} more")
@@ -151,7 +157,7 @@ class Suspects(Answer):
     @property
     def _name_needed(self) -> str:
         """Those that are enough, by name where they are few."""
-        names = [str(each.get("name", each["point"])) for each in self.points if each["needed"]]
+        names = [str(each["point"] if each.get("name") is None else each["name"]) for each in self.points if each["needed"]]
         if len(names) > NAMED:
             return f"the first {len(names)} of them"
         return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
@@ -174,7 +180,7 @@ class Suspects(Answer):
         UsageError
             There is neither pandas nor polars, or ``source`` is no table.
         BadInputError
-            It has other rows than the data.
+            It has other rows than the data, as far as their number, ids and labels tell.
         """
         rows = self._rows(source)
         return make_frame(rows, [*rows[0]] if rows else COLUMNS)
@@ -190,20 +196,37 @@ class Suspects(Answer):
     def _rows(self, source: Any) -> list[dict[str, Any]]:
         if source is None or not self.points:
             return self.points
-        from dfeas.data.ids import plain
         from dfeas.data.table import take_rows  # with readers of all formats
 
         columns, n = take_rows(source, [each["point"] for each in self.points])
-        if n < self.n or (n > self.n and self.data is not None and not self.data.get("mask")):
+        if n < self.n or (self.table or {}).get("rows") not in (None, n):
             raise BadInputError(f"source has {n} rows, the data had {self.n} points: give the table that they are from")
-        named = source.choice.id if isinstance(source, ChosenTable) else (self.data or {}).get("id")
-        for each, name in zip(self.points, columns.get(str(named), ()), strict=False):
-            if str(plain(name)) != str(each["name"]):
-                what = f"row {each['point']} is {name} in {named}, and the point was {each['name']}"
-                raise BadInputError(f"source has other rows than the data: {what}")
+        self._require_rows(source, columns)
         own = self.points[0].keys() - {"file", "row"}
         there = {f"source_{name}" if name in own else name: values for name, values in columns.items()}
         return [{**each, **{name: values[place] for name, values in there.items()}} for place, each in enumerate(self.points)]
+
+    def _require_rows(self, source: Any, columns: Mapping[str, list[Any]]) -> None:
+        """Raise BadInputError where the ids or labels of a table, in its rows of the points, are not those of the points."""
+        from dfeas.data.ids import INDEX, call_index, plain
+        from dfeas.data.index import ids_in_memory
+
+        known, rows = self.table or {}, [each["point"] for each in self.points]
+        chosen, X = isinstance(source, ChosenTable), source.X if isinstance(source, ChosenTable) else source
+        named, label = known.get("id"), (source.label if chosen else None) or known.get("label")
+        if chosen and source.choice.id is not None and named not in (None, INDEX):
+            named = source.choice.id
+        names = {call_index(name): values for name, values in columns.items()}.get(str(named))
+        if names is None and (ids := ids_in_memory(X)) is not None and ids.name == named:
+            names = [*map(ids.take(rows).get, rows)]
+        for each, name in zip(self.points, names or (), strict=False):
+            if not _is_same(plain(name), each["name"]):
+                what = f"row {each['point']} is {name} in {named}, and the point was {each['name']}"
+                raise BadInputError(f"source has other rows than the data: {what}")
+        for each, value in zip(self.points, columns.get(str(label), ()) if self.positive is not None else (), strict=False):
+            if _is_same(value, self.positive) != _is_same(each["label"], self.positive):
+                what = f"row {each['point']} is {value} in {label}, and the point was {each['label']}"
+                raise BadInputError(f"source has other labels than the data: {what}")
 
     def verify(
         self, X: Any = None, y: Any = None, *, mask: Any = None, memory: str | int | None = None, follow: bool = False
@@ -281,8 +304,19 @@ class Suspects(Answer):
                 raise CheckFailedError(f"{SUSPECTS}: conflict {number} is none: its points do not cancel")
 
 
-def _cell(value: Any) -> str:
-    """As a person reads it."""
+def _is_same(one: object, other: object) -> bool:
+    """Whether two cells are the same text or number, as files and frames write them: 007 and 7, 1 and 1.0, true and True."""
+    first, second = str(one).casefold(), str(other).casefold()
+    try:
+        return first == second or Decimal(first) == Decimal(second)
+    except InvalidOperation:  # one is no number
+        return False
+
+
+def _cell(name: str, value: Any, point: Mapping[str, Any]) -> str:
+    """As a person reads it; no label has to change of a point that may stay."""
+    if value is None or (name == "flip" and not point["needed"]):
+        return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:+.4f}" if isinstance(value, float) else str(value)

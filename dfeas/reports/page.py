@@ -355,7 +355,7 @@ def scores_of(ordered: Sequence[Mapping[str, Any]]) -> Floats:
 
 
 def _call_point(entry: Mapping[str, Any]) -> str:
-    return f"{entry['point']}" + (f", {entry['name']}" if "name" in entry else "")
+    return f"{entry['point']}" + (f", {entry['name']}" if entry.get("name") is not None else "")
 
 
 def explain_conflict(ordered: Sequence[Mapping[str, Any]]) -> tuple[str, str]:

@@ -307,6 +307,63 @@ def test_another_table_is_not_joined(tmp_path: Path) -> None:
     assert "--join adds columns to the table of --out NAME.csv" in ran.output
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_shown_of_suspects_names_each_and_relabels_none_that_may_stay(kind: str) -> None:
+    frame = with_ids(kind)
+    found = dfeas.suspects(dfeas.table(frame, "y", id="id"))
+    seen = str(found).splitlines()
+    called = [str(each["point"] if each["name"] is None else each["name"]) for each in found.points if each["needed"]]
+    assert f"without {', '.join(called[:-1])} and {called[-1]} a hyperplane" in seen[0]
+    score = f"{found.points[0]['score']:+.4f}"
+    may_stay = replace(found, points=[*found.points, {**found.points[0], "point": N, "name": "other", "needed": False}])
+    assert [line.split()[-2:] for line in str(may_stay).splitlines() if " other " in line] == [[score, "no"]]
+    conflict = dfeas.solve(dfeas.table(frame, "y", id="id"))
+    assert "None" not in str(found) + str(conflict)
+
+
+JOINED: dict[str, Callable[[pd.DataFrame], Any]] = {
+    "a frame with an id": lambda frame: dfeas.suspects(dfeas.table(frame, "y", id="id")),
+    "a frame with an index": lambda frame: dfeas.suspects(frame.set_index("id"), "y"),
+    "an Arrow table": lambda frame: dfeas.suspects(dfeas.table(pa.Table.from_pandas(frame), "y", id="id")),
+    "a frame that counts": lambda frame: dfeas.suspects(frame[["a", "b", "y"]], "y"),
+    "arrays and a column": lambda frame: dfeas.suspects(frame[["a", "b"]].to_numpy(), frame["y"]),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("run", JOINED)
+def test_rows_are_joined_only_if_ids_labels_and_their_number_agree(run: str, kind: str, tmp_path: Path) -> None:
+    frame = with_ids(kind)
+    found = JOINED[run](frame)
+    for same in (frame, dfeas.table(frame, "y", id="id"), *(TABLES[table](frame, tmp_path) for table in TABLES)):
+        assert found.to_frame(same)["a"].tolist() == FRAME["a"][[*(each["point"] for each in found.points)]].tolist()
+    moved, relabelled = frame.iloc[np.roll(range(N), 1)], frame.assign(y=np.where(frame["y"] == "yes", "no", "yes"))
+    if "arrays" not in run:
+        with pytest.raises(BadInputError, match=r"source has other (rows|labels) than the data: row"):
+            found.to_frame(moved)
+    if "frame with" in run:
+        assert len(found.to_frame(frame.set_index("id"))) == len(found.points)
+        with pytest.raises(BadInputError, match=r"source has other rows than the data: row .* in id, and the point was"):
+            found.to_frame(moved.set_index("id"))
+    with pytest.raises(BadInputError, match="source has other labels than the data: row"):
+        found.to_frame(relabelled)
+    with pytest.raises(BadInputError, match="source has 180 rows, the data had 90 points"):
+        found.to_frame(pd.concat([frame, frame]))
+
+
+@pytest.mark.parametrize("kind", ["text", "zeros", "counted"])
+def test_a_dataset_with_ids_is_joined_with_its_own_rows(kind: str, tmp_path: Path) -> None:
+    frame = with_ids(kind)
+    dfeas.ingest(dfeas.table(frame, "y", id="id"), tmp_path / "data")
+    file = written(".csv")(frame, tmp_path)
+    command = ["suspects", str(tmp_path / "data"), "--out", str(tmp_path / "found.csv"), "--join"]
+    frame[::-1].to_csv(tmp_path / "moved.csv", index=False)
+    refused = CliRunner().invoke(commands, [*command, str(tmp_path / "moved.csv")])
+    assert refused.exit_code == 4
+    assert "source has other rows than the data" in refused.output
+    assert CliRunner().invoke(commands, [*command, str(file)]).exit_code == 0
+
+
 @pytest.mark.usefixtures("door")
 def test_ids_lie_in_object_stores_too(tmp_path: Path) -> None:
     header = dfeas.ingest(with_ids("text"), "s3://bucket/ids", label_column="y", id="id")
