@@ -6,18 +6,22 @@ import json
 import re
 from collections import Counter
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow
 import pytest
+from click.testing import CliRunner
 
 import dfeas
 from dfeas.analysis.regression.blame import Direction
 from dfeas.analysis.regression.design import Column, Design
 from dfeas.analysis.regression.estimates import SignSearch, balances
 from dfeas.analysis.regression.outcome import Response
+from dfeas.cli.main import commands
 from dfeas.exact.dyadic import common
 from dfeas.run.exact.partition import partition
 from tests.analysis.making import FRAMES
@@ -189,6 +193,36 @@ def test_the_line_of_python_says_all_that_was_asked(words: dict[str, Any], line:
     assert fit.names == [each.name for each in found.estimates]
     assert fit.outcome == found.outcome
     assert fit.classes == found.classes
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pyarrow.Table.from_pydict])
+@pytest.mark.parametrize("given", [("ill",), ("ill", True), ("ill ~ age + C(ward)",), ("ill ~ .",)])
+def test_the_line_of_python_fits_a_table_of_chosen_columns(given: tuple[Any, ...], library: Any) -> None:
+    columns = {
+        "id": [f"p{row}" for row in range(9)],
+        "age": [31.0, 44, 52, 38, 61, None, 55, 29, 40],
+        "ward": list("aabbccaba"),
+    }
+    outcome = [0, 1, 0, 1, 1, 1, 0, 0, 1]
+    beside = given[1:] == (True,)
+    label = outcome if beside else "ill"
+    table = dfeas.table(library(columns if beside else {**columns, "ill": outcome}), label, id="id")
+    found = dfeas.check_separation(*([given[0], table] if "~" in given[0] else [table]), missing="drop")
+    assert found.points == ["p4"]
+    fit = eval(found.fits["Python"], {"dfeas": dfeas, "table": table, "y": label})
+    assert fit.names == [each.name for each in found.estimates]
+    assert fit.rows == 8
+    assert type(fit.to_frame()) is type(found.to_frame())
+
+
+@pytest.mark.parametrize("asked", [["--label-column", "ill"], ["--formula", "ill ~ age"], ["--formula", "ill ~ ."]])
+def test_the_line_of_python_about_a_file_leaves_out_what_was_left_out(asked: list[str], tmp_path: Path) -> None:
+    columns = {"id": [f"p{row:03d}" for row in range(60)], "age": range(60), "ward": 2.0, "ill": [0] * 31 + [1] * 29}
+    pd.DataFrame(columns).to_csv(tmp_path / "t.csv", index=False)
+    more = [] if "ill ~ age" in asked else ["--without", "ward"]
+    ran = CliRunner().invoke(commands, ["check-separation", str(tmp_path / "t.csv"), *asked, "--id-column", "id", *more])
+    line = ran.output.partition("in Python: ")[2].splitlines()[0]
+    assert eval(line, {"dfeas": dfeas, "table": pd.read_csv(tmp_path / "t.csv")}).names == ["age", "intercept"]
 
 
 def test_lines_of_other_models_quote_names_and_keep_the_formula() -> None:

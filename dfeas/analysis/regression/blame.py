@@ -237,8 +237,12 @@ def _line_of_python(design: Design, outcome: Response, asked: Asked) -> str:
     words |= {"missing": asked.missing} if asked.missing == "drop" else {}
     words |= {"trust_formula": True} if asked.trust_formula else {}
     named = type(asked.y) in (str, int)
-    table = f"table[{[*design.terms, asked.y]!r}]" if asked.without and named else "table"
-    first = f"{table}, {asked.y!r}" if named else f"{asked.formula!r}, table" if asked.formula else "table, y"
+    gone, table = [*asked.without, *([asked.id] if asked.id else [])], "table"
+    if gone and named:
+        table = f"table[{[*design.terms, asked.y]!r}]"
+    elif gone and _DOT.search(asked.formula or ""):
+        table = f"dfeas.table(table, without={gone!r})"
+    first = f"{table}, {asked.y!r}" if named else f"{asked.formula!r}, {table}" if asked.formula else "table, y"
     return f"dfeas.firth({', '.join([first, *(f'{name}={value!r}' for name, value in words.items())])})"
 
 
