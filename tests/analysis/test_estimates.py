@@ -236,6 +236,47 @@ def test_lines_of_other_models_quote_names_and_keep_the_formula() -> None:
     assert weighted.fits == {}
 
 
+OF_R = {
+    "n ~ C(k)": "n ~ factor(k)",
+    'n ~ C(k, Treatment("z")) + np.log(a)': 'n ~ relevel(factor(k), ref = "z") + log(a)',
+    'n ~ C(k, Treatment(reference="z")):a': 'n ~ relevel(factor(k), ref = "z"):a',
+    'n ~ C(k, contr.treatment("z"))': 'n ~ relevel(factor(k), ref = "z")',
+    "n ~ C(k, contr.treatment(base='z')) + 0": 'n ~ relevel(factor(k), ref = "z") + 0',
+    "n ~ C(k, contr.treatment)": "n ~ factor(k)",
+    'n ~ C(k, levels=["z", "y", "x"]) * a': "n ~ factor(k, levels = c('z', 'y', 'x')) * a",
+    "n ~ C(a, Treatment(2))": 'n ~ relevel(factor(a), ref = "2")',
+    'n ~ Q("b c") + `b c`:a - 1': "n ~ `b c` + `b c`:a - 1",
+    "I(n > 0) ~ np.log1p(`b c`) + I(a ** 2 - 3 * a)": "I(n > 0) ~ log1p(`b c`) + I((a ^ 2) - (3 * a))",
+    "n ~ {a / 2} + (a + k)**2": "n ~ I(a / 2) + (a + k)^2",
+    "n ~ poly(a, 2) + center(a)": "n ~ poly(a, degree = 2) + scale(a, scale = FALSE)",
+    "n ~ bs(a, df=4, include_intercept=True)": "n ~ splines::bs(a, df = 4, intercept = TRUE)",
+    "n ~ . - k": "n ~ a + `b c`",
+    "n ~ C(k, contr.sum)": None,
+    "n ~ C(k, Sum)": None,
+    "n ~ cr(a, df=3)": None,
+    "n ~ standardize(a)": None,
+    "n ~ I(a % 2) + a": None,
+    "n ~ . + np.log(a)": None,
+    "n ~ .:a": None,
+}
+
+
+@pytest.mark.parametrize("formula", OF_R)
+def test_a_formula_is_translated_for_r_or_there_is_no_line_of_it(formula: str) -> None:
+    numbers = {"a": [1, 2, 3, 4, 5, 6, 2, 2], "b c": [3, 1, 2, 5, 4, 6, 9, 8]}
+    frame = pd.DataFrame({**numbers, "k": list("xxyyzzxz"), "n": [0, 0, 1, 1, 1, 1, 0, 1]})
+    fits = dfeas.check_separation(formula, frame).fits
+    line = f"glm({OF_R[formula]}, family = binomial, data = table, method = brglm2::brglm_fit)"
+    assert fits.get("R") == (line if OF_R[formula] else None)
+    assert "Python" in fits
+
+
+def test_numbers_that_are_text_are_factors_in_r() -> None:
+    table = pd.DataFrame({"code": list("11221221"), "ill": [1, 1, 0, 0, 0, 0, 0, 1]})
+    assert "(ill ~ factor(code), family" in dfeas.check_separation(table, "ill", text="code").fits["R"]
+    assert "(ill ~ factor(code), family" in dfeas.check_separation("ill ~ code", table, text="code").fits["R"]
+
+
 @pytest.mark.parametrize("name", ["class", "None", "C(x)", "a\\b", "a\nb"])
 def test_lines_of_python_know_words_of_python_and_lines_of_r_are_about_its_columns(name: str) -> None:
     frame = pd.DataFrame({name: [0, 0, 1, 1, 0, 0], "age": [3, 4, 1, 2, 5, 3], "function": [0, 1, 1, 1, 0, 1]})
@@ -297,7 +338,7 @@ def test_text_in_a_formula_stays_in_the_lines() -> None:
     fits = dfeas.check_separation('died ~ `my x` + C(ward, Treatment("b"))', frame).fits
     assert fits["Python"] == """dfeas.firth('died ~ `my x` + C(ward, Treatment("b"))', table)"""
     assert len(eval(fits["Python"], {"dfeas": dfeas, "table": frame}).coef) == 4
-    assert 'died ~ `my x` + factor(ward, Treatment("b"))' in fits["R"]
+    assert 'died ~ `my x` + relevel(factor(ward), ref = "b")' in fits["R"]
     text = dfeas.check_separation("died ~ `my x` + ward + offset(1.0 * (ward == 'C(b `my x`)'))", frame).fits
     assert [*text] == ["R", "Python"]
     assert all("offset(1.0 * (ward == 'C(b `my x`)'))" in line.replace("\\'", "'") for line in text.values())
