@@ -86,7 +86,7 @@ def check_separation(
 
     Parameters
     ----------
-    X : data frame, array (n, m), SciPy sparse matrix, formula, model, or path
+    X : data frame, ``dfeas.table``, array (n, m), SciPy sparse matrix, formula, model, or path
         A frame of pandas, polars, pyarrow or Dask; a formula such as ``"died ~ age + C(ward)"``, by formulaic, where ``y`` is
         the frame or path; a model of statsmodels (Logit, Probit, MNLogit, Poisson, GLM of Binomial or Poisson with its weights
         and trials), fitted or not; or the
@@ -157,14 +157,11 @@ def check_separation(
     """
     limits = Limits.begun(max_passes, time_limit)
     without: tuple[str, ...] = ()
-    named = library = None
-    if isinstance(X, ChosenTable):
-        without = tuple(name for name in X.left_out if name != X.choice.id) if isinstance(X.X, str) else ()
-        label, named = X.label, X.choice.id if isinstance(X.X, str) else None
-        X, y, _, ids = X.take(y)
-        library = library_of(X)
-        X, y = X if ids is None else _name_rows(X, ids), y if label is None else label
     formula, times = isinstance(X, str) and "~" in X and not X.startswith("~/"), None
+    table, named = y if formula else X, None
+    if isinstance(table, ChosenTable) and isinstance(table.X, str):
+        without, named = tuple(name for name in table.left_out if name != table.choice.id), table.choice.id
+    X, y, library = take_chosen(X, y)
     if outcome == "cox" and not is_model(X):
         if formula:
             times, X = split_survival(X)
@@ -197,7 +194,7 @@ def check_separation(
     if formula:
         if not intercept:
             raise UsageError("a formula says itself whether it has an intercept: write 0 + into it")
-        return _of_formula(X, y, asked)
+        return _of_formula(X, y, asked, library)
     if isinstance(X, str | Path):
         from dfeas.analysis.regression.files import of_table, of_tables
 
@@ -216,7 +213,7 @@ def check_separation(
         others = [each for each in y if each != name] if several else []
         alone, needed = replace(asked, y=name, without=others), [each for each in columns if each not in others]
         found = check_likelihood(_of_complete(X, alone, needed if several else None, _of_frame), alone)
-        return replace(found, library=library or library_of(X))
+        return replace(found, library=library)
 
     columns = columns_in(X) if isinstance(y, list) and all(isinstance(each, str) for each in y) else ()
     several = not {*columns}.isdisjoint(y) and len({*y}) == len(y) if columns else False  # not labels, which are texts, too
@@ -237,13 +234,26 @@ def _name_rows(X: Any, column: Any) -> Any:
     return frame.set_axis([*ids.every()])
 
 
-def _of_formula(formula: str, frame: Any, asked: Asked) -> Separated:
+def take_chosen(X: Any, y: Any) -> tuple[Any, Any, str | None]:
+    """X and y with what ``dfeas.table`` chose, as X or beside a formula, as the frame or path that it is of, and the library of
+    a frame. Rows of a frame have the ids of the table.
+    """
+    beside = isinstance(X, str)
+    table = y if beside else X
+    if not isinstance(table, ChosenTable):
+        return X, y, library_of(table)
+    frame, labels, _, ids = table.take(None if beside else y)
+    library, frame = library_of(frame), frame if ids is None else _name_rows(frame, ids)
+    return (X, frame, library) if beside else (frame, labels if table.label is None else table.label, library)
+
+
+def _of_formula(formula: str, frame: Any, asked: Asked, library: str | None) -> Separated:
     if isinstance(frame, str | Path):
         from dfeas.analysis.regression.files import of_formula
 
         return of_formula(frame, formula, asked)
     regression, asked = read_formula(formula, frame, asked)
-    return replace(check_likelihood(regression, asked), library=library_of(frame))
+    return replace(check_likelihood(regression, asked), library=library)
 
 
 def read_formula(formula: str, frame: Any, asked: Asked) -> tuple[Regression, Asked]:

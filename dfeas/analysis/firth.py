@@ -26,7 +26,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 
-from dfeas.analysis.check_separation import library_of, read_formula, read_table
+from dfeas.analysis.check_separation import read_formula, read_table, take_chosen
 from dfeas.analysis.regression.design import Floats
 from dfeas.analysis.regression.models import is_model
 from dfeas.analysis.regression.outcome import Asked, Regression
@@ -126,7 +126,7 @@ def firth(
 
     Parameters
     ----------
-    X : data frame, array (n, m), SciPy sparse matrix, or formula
+    X : data frame, ``dfeas.table`` of one, array (n, m), SciPy sparse matrix, or formula
         With a formula, such as ``"died ~ age + C(ward)"``, ``y`` is the frame. An offset of it counts.
     y : array (n,), str, or data frame, optional
         Outcomes, or the name of a column of the frame: two classes, shares between 0 and 1, or counts.
@@ -172,7 +172,8 @@ def firth(
     intercept      -3.275       3.458     -17.34  1.225  0.1742
     """
     formula = isinstance(X, str) and "~" in X and not X.startswith("~/")
-    if is_model(X) or (isinstance(X, str | Path) and not formula):
+    X, y, library = take_chosen(X, y)
+    if is_model(X) or isinstance(y if formula else X, str | Path):
         raise UsageError("a fit is one of a table in memory: expected a data frame, an array, or a formula beside a frame")
     if formula and not intercept:
         raise UsageError("a formula says itself whether it has an intercept: write 0 + into it")
@@ -182,7 +183,7 @@ def firth(
         regression, asked = read_formula(X, y, asked)
     else:
         regression = read_table(X, asked)
-    return fit_firth(regression, asked, library_of(y if formula else X))
+    return fit_firth(regression, asked, library)
 
 
 @dataclass(frozen=True)

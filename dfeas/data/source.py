@@ -251,9 +251,10 @@ class ChosenTable(Displayed):
     def take(self, labels: Any) -> tuple[Any, Any, Choice, Any]:
         """What a verb takes as X, with labels that are its own or given to the verb, what is left to choose of a path, and of a
         frame the column that names rows.
-        Raises UsageError where both have labels.
+        Raises UsageError where both have labels, and other ones.
         """
-        if labels is not None and self.y is not None:
+        same = labels is self.y or (isinstance(labels, str) and labels == self.label)
+        if labels is not None and self.y is not None and not same:
             raise UsageError(TWICE)
         labels = self.y if labels is None else labels
         if isinstance(self.X, str):

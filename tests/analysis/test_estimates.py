@@ -6,18 +6,22 @@ import json
 import re
 from collections import Counter
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow
 import pytest
+from click.testing import CliRunner
 
 import dfeas
 from dfeas.analysis.regression.blame import Direction
 from dfeas.analysis.regression.design import Column, Design
 from dfeas.analysis.regression.estimates import SignSearch, balances
 from dfeas.analysis.regression.outcome import Response
+from dfeas.cli.main import commands
 from dfeas.exact.dyadic import common
 from dfeas.run.exact.partition import partition
 from tests.analysis.making import FRAMES
@@ -191,6 +195,36 @@ def test_the_line_of_python_says_all_that_was_asked(words: dict[str, Any], line:
     assert fit.classes == found.classes
 
 
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pyarrow.Table.from_pydict])
+@pytest.mark.parametrize("given", [("ill",), ("ill", True), ("ill ~ age + C(ward)",), ("ill ~ .",)])
+def test_the_line_of_python_fits_a_table_of_chosen_columns(given: tuple[Any, ...], library: Any) -> None:
+    columns = {
+        "id": [f"p{row}" for row in range(9)],
+        "age": [31.0, 44, 52, 38, 61, None, 55, 29, 40],
+        "ward": list("aabbccaba"),
+    }
+    outcome = [0, 1, 0, 1, 1, 1, 0, 0, 1]
+    beside = given[1:] == (True,)
+    label = outcome if beside else "ill"
+    table = dfeas.table(library(columns if beside else {**columns, "ill": outcome}), label, id="id")
+    found = dfeas.check_separation(*([given[0], table] if "~" in given[0] else [table]), missing="drop")
+    assert found.points == ["p4"]
+    fit = eval(found.fits["Python"], {"dfeas": dfeas, "table": table, "y": label})
+    assert fit.names == [each.name for each in found.estimates]
+    assert fit.rows == 8
+    assert type(fit.to_frame()) is type(found.to_frame())
+
+
+@pytest.mark.parametrize("asked", [["--label-column", "ill"], ["--formula", "ill ~ age"], ["--formula", "ill ~ ."]])
+def test_the_line_of_python_about_a_file_leaves_out_what_was_left_out(asked: list[str], tmp_path: Path) -> None:
+    columns = {"id": [f"p{row:03d}" for row in range(60)], "age": range(60), "ward": 2.0, "ill": [0] * 31 + [1] * 29}
+    pd.DataFrame(columns).to_csv(tmp_path / "t.csv", index=False)
+    more = [] if "ill ~ age" in asked else ["--without", "ward"]
+    ran = CliRunner().invoke(commands, ["check-separation", str(tmp_path / "t.csv"), *asked, "--id-column", "id", *more])
+    line = ran.output.partition("in Python: ")[2].splitlines()[0]
+    assert eval(line, {"dfeas": dfeas, "table": pd.read_csv(tmp_path / "t.csv")}).names == ["age", "intercept"]
+
+
 def test_lines_of_other_models_quote_names_and_keep_the_formula() -> None:
     frame = pd.DataFrame({"a b": [0, 0, 1, 1, 0, 0], "n": [0, 0, 0, 0, 2, 1], "k": list("xxyyzz")})
     counts = dfeas.check_separation(frame[["a b", "n"]], "n", outcome="poisson")
@@ -200,6 +234,47 @@ def test_lines_of_other_models_quote_names_and_keep_the_formula() -> None:
     }
     weighted = dfeas.check_separation(frame[["a b", "n"]], "n", outcome="poisson", weights=np.ones(6))
     assert weighted.fits == {}
+
+
+OF_R = {
+    "n ~ C(k)": "n ~ factor(k)",
+    'n ~ C(k, Treatment("z")) + np.log(a)': 'n ~ relevel(factor(k), ref = "z") + log(a)',
+    'n ~ C(k, Treatment(reference="z")):a': 'n ~ relevel(factor(k), ref = "z"):a',
+    'n ~ C(k, contr.treatment("z"))': 'n ~ relevel(factor(k), ref = "z")',
+    "n ~ C(k, contr.treatment(base='z')) + 0": 'n ~ relevel(factor(k), ref = "z") + 0',
+    "n ~ C(k, contr.treatment)": "n ~ factor(k)",
+    'n ~ C(k, levels=["z", "y", "x"]) * a': "n ~ factor(k, levels = c('z', 'y', 'x')) * a",
+    "n ~ C(a, Treatment(2))": 'n ~ relevel(factor(a), ref = "2")',
+    'n ~ Q("b c") + `b c`:a - 1': "n ~ `b c` + `b c`:a - 1",
+    "I(n > 0) ~ np.log1p(`b c`) + I(a ** 2 - 3 * a)": "I(n > 0) ~ log1p(`b c`) + I((a ^ 2) - (3 * a))",
+    "n ~ {a / 2} + (a + k)**2": "n ~ I(a / 2) + (a + k)^2",
+    "n ~ poly(a, 2) + center(a)": "n ~ poly(a, degree = 2) + scale(a, scale = FALSE)",
+    "n ~ bs(a, df=4, include_intercept=True)": "n ~ splines::bs(a, df = 4, intercept = TRUE)",
+    "n ~ . - k": "n ~ a + `b c`",
+    "n ~ C(k, contr.sum)": None,
+    "n ~ C(k, Sum)": None,
+    "n ~ cr(a, df=3)": None,
+    "n ~ standardize(a)": None,
+    "n ~ I(a % 2) + a": None,
+    "n ~ . + np.log(a)": None,
+    "n ~ .:a": None,
+}
+
+
+@pytest.mark.parametrize("formula", OF_R)
+def test_a_formula_is_translated_for_r_or_there_is_no_line_of_it(formula: str) -> None:
+    numbers = {"a": [1, 2, 3, 4, 5, 6, 2, 2], "b c": [3, 1, 2, 5, 4, 6, 9, 8]}
+    frame = pd.DataFrame({**numbers, "k": list("xxyyzzxz"), "n": [0, 0, 1, 1, 1, 1, 0, 1]})
+    fits = dfeas.check_separation(formula, frame).fits
+    line = f"glm({OF_R[formula]}, family = binomial, data = table, method = brglm2::brglm_fit)"
+    assert fits.get("R") == (line if OF_R[formula] else None)
+    assert "Python" in fits
+
+
+def test_numbers_that_are_text_are_factors_in_r() -> None:
+    table = pd.DataFrame({"code": list("11221221"), "ill": [1, 1, 0, 0, 0, 0, 0, 1]})
+    assert "(ill ~ factor(code), family" in dfeas.check_separation(table, "ill", text="code").fits["R"]
+    assert "(ill ~ factor(code), family" in dfeas.check_separation("ill ~ code", table, text="code").fits["R"]
 
 
 @pytest.mark.parametrize("name", ["class", "None", "C(x)", "a\\b", "a\nb"])
@@ -263,7 +338,7 @@ def test_text_in_a_formula_stays_in_the_lines() -> None:
     fits = dfeas.check_separation('died ~ `my x` + C(ward, Treatment("b"))', frame).fits
     assert fits["Python"] == """dfeas.firth('died ~ `my x` + C(ward, Treatment("b"))', table)"""
     assert len(eval(fits["Python"], {"dfeas": dfeas, "table": frame}).coef) == 4
-    assert 'died ~ `my x` + factor(ward, Treatment("b"))' in fits["R"]
+    assert 'died ~ `my x` + relevel(factor(ward), ref = "b")' in fits["R"]
     text = dfeas.check_separation("died ~ `my x` + ward + offset(1.0 * (ward == 'C(b `my x`)'))", frame).fits
     assert [*text] == ["R", "Python"]
     assert all("offset(1.0 * (ward == 'C(b `my x`)'))" in line.replace("\\'", "'") for line in text.values())

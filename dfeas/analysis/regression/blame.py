@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias
@@ -14,16 +12,11 @@ from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from dfeas.analysis.regression.design import SHOWN, Design, Floats, Matrix, Places
-from dfeas.analysis.regression.outcome import BOTH, OF_ZEROS, Asked, Codes, Regression, Response, wide
+from dfeas.analysis.regression.outcome import BOTH, OF_ZEROS, Codes, Regression, Response, wide
 from dfeas.exact.arithmetic import TINY
 from dfeas.exact.dyadic import Integers, integer_signs
 from dfeas.exact.integers import independent, product, solve
 
-_RESERVED = "TRUE|FALSE|NULL|NA|NaN|Inf|T|F|if|else|for|while|in|break|function|repeat|next"
-_DOT, _PLAIN = re.compile(r"(?<![\w.])\.(?![\w.])"), re.compile(rf"(?!(?:{_RESERVED})$)[^\W\d_]\w*")
-"""All other columns; a name that needs no quotes in R."""
-_PARTS = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|`([^`]+)`|(?<![\w.])C\(""")
-"""Of a formula: text, names in backticks, and what R calls factor."""
 Part = tuple[Matrix, Codes, Places]
 """Some rows of the design (b, m), the codes of their outcomes, and their numbers in the table."""
 Change: TypeAlias = Callable[[Callable[[Regression], Regression | None]], bool | None]
@@ -211,70 +204,6 @@ def find_advice(
         yield Advice("or leave out the rows that are separated: the other estimates stay (Correia, Guimaraes, Zylkin 2019)")
     firth = "Firth (bias reduction), " if outcome.kind in ("binary", "multinomial", "poisson") else ""
     yield Advice(f"or use a penalty, by which all estimates are finite: {firth}ridge")
-
-
-def find_fits(design: Design, outcome: Response, asked: Asked) -> dict[str, str]:
-    """What fits the model so that all estimates are finite, by language. None where rows have weights or strata, of other
-    outcomes than these, and for true and false as text, which readers of files change.
-    """
-    known = {str(each).lower() for each in outcome.lookup if isinstance(each, str)}
-    if asked.weights is not None or asked.strata is not None or known == {"true", "false"}:
-        return {}
-    lines = {"R": _line_of_r(design, outcome, asked), "Python": _line_of_python(design, outcome, asked)}
-    return {language: line for language, line in lines.items() if line}
-
-
-def _line_of_python(design: Design, outcome: Response, asked: Asked) -> str:
-    """The call whose values are literals: ``table`` and ``y`` are what was given."""
-    if outcome.kind not in ("binary", "poisson"):
-        return ""
-    words: dict[str, Any] = {"outcome": asked.outcome} if asked.outcome else {}
-    if asked.positive is not None:
-        words["positive"] = next(value for value, code in outcome.lookup.items() if code == 1)
-    if asked.formula is None and not asked.intercept:
-        words["intercept"] = False
-    words |= {"text": list(asked.text)} if asked.text else {}
-    words |= {"missing": asked.missing} if asked.missing == "drop" else {}
-    words |= {"trust_formula": True} if asked.trust_formula else {}
-    named = type(asked.y) in (str, int)
-    table = f"table[{[*design.terms, asked.y]!r}]" if asked.without and named else "table"
-    first = f"{table}, {asked.y!r}" if named else f"{asked.formula!r}, table" if asked.formula else "table, y"
-    return f"dfeas.firth({', '.join([first, *(f'{name}={value!r}' for name, value in words.items())])})"
-
-
-def _line_of_r(design: Design, outcome: Response, asked: Asked) -> str:
-    """None where columns of a ``table`` have no names; nor where a name or the class has characters that do not print, or a
-    name has quotes.
-    """
-    left, tilde, right = (asked.formula or "").partition("~")
-    names, quoted = [outcome.name, *design.terms], [name for _, name in _PARTS.findall(asked.formula or "")]
-    if outcome.kind not in ("binary", "poisson", "multinomial"):
-        return ""
-    if not all(isinstance(name, str) and name.isprintable() and not {*'`"\\'} & {*name} for name in [*names, *quoted]):
-        return ""
-    if not tilde or _DOT.search(right):
-        right = " + ".join(f"`{name}`" for name in names[1:]) + ("" if design.intercept else " + 0")
-    y, x = (_respell(side) for side in (left.strip() if tilde else f"`{outcome.name}`", " ".join(right.split())))
-    one = next((value for value, code in outcome.lookup.items() if outcome.kind == "binary" and code == 1), None)
-    if not str(one).isprintable():
-        return ""
-    if outcome.kind == "binary" and (isinstance(one, bool) or not {*outcome.lookup} <= {0, 1}):
-        value = json.dumps(one, ensure_ascii=False)  # put in last: nothing is replaced in it
-        y = f"I(1 * ({y} == {value.upper() if isinstance(one, bool) else value}))"
-    if outcome.kind == "multinomial":
-        return f"brglm2::brmultinom({y} ~ {x}, data = table)"
-    family = {"binary": "binomial", "poisson": "poisson"}[outcome.kind]
-    return f"glm({y} ~ {x}, family = {family}, data = table, method = brglm2::brglm_fit)"
-
-
-def _respell(text: str) -> str:
-    """A part of a formula as R writes it; what is text in it stays."""
-
-    def one(found: re.Match[str]) -> str:
-        text, name = found.groups()
-        return text or ("factor(" if name is None else name if _PLAIN.fullmatch(name) else f"`{name}`")
-
-    return _PARTS.sub(one, text)
 
 
 def _nearest(level: str, others: list[str], counts: dict[str, Floats], ordered: bool) -> str | None:

@@ -18,7 +18,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.analysis.regression.blame import Part, Tally, find_fits
+from dfeas.analysis.regression.blame import Part, Tally
 from dfeas.analysis.regression.design import (
     MOST_LEVELS,
     ColumnSurvey,
@@ -32,6 +32,7 @@ from dfeas.analysis.regression.design import (
     points_of,
     require_column,
 )
+from dfeas.analysis.regression.fits import find_fits
 from dfeas.analysis.regression.likelihood import (
     NAMED,
     Separated,

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct, structs
 from numpy.typing import NDArray
 
-from dfeas.analysis.regression.blame import Advice, Change, Direction, Tally, find_advice, find_dependence, find_fits, levels_of
+from dfeas.analysis.regression.blame import Advice, Change, Direction, Tally, find_advice, find_dependence, levels_of
 from dfeas.analysis.regression.design import SHOWN, Design, Floats
 from dfeas.analysis.regression.estimates import (
     FINITE,
@@ -21,6 +21,7 @@ from dfeas.analysis.regression.estimates import (
     show_estimates,
     table_of,
 )
+from dfeas.analysis.regression.fits import find_fits
 from dfeas.analysis.regression.outcome import (
     BOTH,
     IN_ORDER,
