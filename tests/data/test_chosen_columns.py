@@ -290,7 +290,7 @@ def test_one_message_names_all_columns_of_text(kind: str, tmp_path: Path) -> Non
         dfeas.solve(TABLES[kind](tmp_path), "churned")
     text = str(refused.value)
     assert all(name in text for name in ("name", "visit_first", "visit_last"))
-    assert "leave them out with dfeas.table(X, y, without=[..])" in text
+    assert "leave them out with dfeas.table(X, y, without=[..]), or name rows by one with id=NAME there" in text
 
 
 def test_a_cell_that_is_no_number_is_said_alone(tmp_path: Path) -> None:
@@ -366,7 +366,7 @@ def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code, out = say("solve", where, *labels, "--also", where, "--columns", "a", "--out", "no")
     assert (code, "--columns, --without and --id-column are for one table" in out) == (2, True)
     code, out = say("solve", where, *labels, "--out", "no")
-    assert (code, "leave them out with --without NAME" in out) == (4, True)
+    assert (code, "leave them out with --without NAME, or name rows by one with --id-column NAME" in out) == (4, True)
 
 
 @pytest.mark.parametrize(

@@ -24,11 +24,11 @@ from dfeas.data.ingest.source import Batch, PointSource, cut, in_order, stack_co
 from dfeas.data.ingest.text import values_of
 from dfeas.data.labels import Categories
 from dfeas.data.partitions import compute_here, partitions_of
-from dfeas.data.storage.features import LEAVE_OUT, NAMED, keep_names
+from dfeas.data.storage.features import NAMED, NO_FEATURES, keep_names
 from dfeas.data.storage.files import damage_becomes
 from dfeas.data.storage.numbers import exact
 from dfeas.data.storage.places import Place, require_width, seekable
-from dfeas.errors import BadInputError, UsageError, install, spell
+from dfeas.errors import BadInputError, UsageError, install
 from dfeas.linalg.points import Points
 from dfeas.records import replace
 
@@ -48,8 +48,7 @@ def require_numeric(schemas: Sequence[Any], names: Sequence[str], where: str) ->
     other = [f"{name} ({kind})" for name, kind in kinds.items() if not any(is_kind(kind) for is_kind in is_number)]
     if other:
         shown = ", ".join(other[:NAMED]) + (f" and {len(other) - NAMED} more" if len(other) > NAMED else "")
-        how = f"leave them out with {LEAVE_OUT}, or say {spell('label_column')}"
-        raise BadInputError(f"{where}: features are numbers, and these columns hold none: {shown}; {how}")
+        raise BadInputError(f"{where}: features are numbers, and these columns hold none: {shown}; {NO_FEATURES}")
 
 
 def points_of(batch: Any, names: Sequence[str], dtype: np.dtype[Any], first: int, where: str) -> NDArray[Any]:
