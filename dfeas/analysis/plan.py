@@ -297,7 +297,7 @@ def read_seconds(dataset: Dataset, threads: int, question: AnyPass | None = None
         if dataset.header is None:
             # as a solve does it; what cannot be solved cannot be planned
             summary = engine.run(Partial(Survey(), probe.blocks(dataset, engine.parallel)))
-            refuse_unusable(summary, dataset.where, dataset.features)
+            refuse_unusable(summary, dataset.where, dataset.features, dataset.files)
             first = engine.cost.wall_seconds * dataset.n / engine.cost.points
         else:
             first = probe.seconds(engine, dataset, question)

@@ -400,10 +400,21 @@ def array_reader(name: str, array: NDArray[Any], block_rows: int) -> SliceReader
     return SliceReader(name, array, len(array), block_rows, array.dtype, overlaps=True)
 
 
-def refuse_unusable(summary: Summary, where: str, features: Sequence[str] = ()) -> None:
+def call_point(point: int, files: Sequence[tuple[str, int]]) -> str:
+    """A point in messages: one of several files of so many points with its file and its row there."""
+    before = 0
+    for name, size in files if len(files) > 1 else ():
+        if point < before + size:
+            return f"point {point} ({name}, row {point - before})"
+        before += size
+    return f"point {point}"
+
+
+def refuse_unusable(summary: Summary, where: str, features: Sequence[str] = (), files: Sequence[tuple[str, int]] = ()) -> None:
     """Raise BadInputError for non-finite entries and for norms that cannot be squared; ``features`` have maybe names."""
     if summary.nonfinite:
-        shown = ", ".join(f"point {p} feature {feature_name(features, f)}: {v}" for p, f, v in summary.first_nonfinite)
+        named = [(call_point(p, files), feature_name(features, f), v) for p, f, v in summary.first_nonfinite]
+        shown = ", ".join(f"{point} feature {feature}: {value}" for point, feature, value in named)
         raise BadInputError(f"{where}: {summary.nonfinite} or more entries are not finite ({shown}); remove or correct them")
     if summary.extreme:
         shown = ", ".join(str(j) for j in summary.first_extreme)

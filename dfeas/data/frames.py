@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.storage.features import LEAVE_OUT, no_column
+from dfeas.data.storage.features import NO_FEATURES, no_column
 from dfeas.data.storage.files import parse_json
 from dfeas.data.storage.numbers import array_of, exact, is_delayed, is_lazy_table, missing_error, require_exact
 from dfeas.data.storage.places import place
@@ -299,7 +299,7 @@ def _require_numbers(numeric: dict[str, bool], kinds: Any) -> None:
     if other:
         which = ", ".join(f"{name} ({kinds[name]})" for name in other[:SHOWN])
         more = f" and {len(other) - SHOWN} more" if len(other) > SHOWN else ""
-        how = f"leave them out with {LEAVE_OUT}, code them by numbers, or name the one of labels"
+        how = f"{NO_FEATURES}, code them by numbers, or name the one of labels"
         raise BadInputError(f"X: no numbers in {which}{more}; {how}")
 
 

@@ -86,6 +86,17 @@ def locate(spec: DataSpec) -> There:
         return "file" if is_file(path) else "array", None
 
 
+def find_columns(kept: DataSpec, given: DataSpec) -> DataSpec:
+    """What is given anew as the data of a run, with the columns that the run had of a file where nobody names any."""
+    if not given.by_path or locate(given)[0] != "file":
+        return given
+    from dfeas.data.ingest.options import TABLES, format_of
+
+    kind, named = format_of(given.where), isinstance(kept.labels, str) and absolute(kept.labels) != kept.labels
+    labels = kept.labels if given.labels is None and named and kind != "svmlight" else given.labels
+    return replace(given, labels=labels, choice=given.choice or (kept.choice if kind in TABLES else given.choice))
+
+
 def resolve(source: Source) -> Source:
     """Data as a verb has it, with what is there, and with labels by path from any folder, or as a file of points has them: a
     column, or an array in it.

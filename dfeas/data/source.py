@@ -168,6 +168,8 @@ class Choice(Struct, frozen=True):
             if pattern in others:
                 return [pattern]
             found = [name for name in others if fnmatchcase(name, pattern)]
+            if not found and self.id is not None and (pattern == self.id or fnmatchcase(self.id, pattern)):
+                return []
             if not found and "," in pattern:
                 return [name for part in pattern.split(",") for name in match(part.strip())]
             if not found and pattern == label:

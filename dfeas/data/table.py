@@ -18,6 +18,7 @@ from dfeas.data.source import ALL_POSITIVE, Choice, ChosenTable, drop_names
 from dfeas.data.storage.features import no_column, require_distinct
 from dfeas.data.storage.places import absolute, place
 from dfeas.errors import BadInputError, UsageError
+from dfeas.records import replace
 
 
 def table(
@@ -41,9 +42,9 @@ def table(
     without : str or sequence of str
         Columns that are no features, by name or pattern: ids, dates, text.
     id : str, optional
-        A column that names the rows and is no feature: ``ingest`` keeps it, and conflicts, suspects, reports and predictions
-        call points by it. Integers or text; other values become the text that Python shows. This column of a file is read once
-        more for that, which is not among the ``reads`` of a result.
+        A column, or the index of a frame, that names the rows and is no feature: ``ingest`` keeps it, and conflicts, suspects,
+        reports and predictions call points by it. Integers or text; other values become the text that Python shows. This column
+        of a file is read once more for that, which is not among the ``reads`` of a result.
 
     Returns
     -------
@@ -66,6 +67,9 @@ def table(
     feasible
     """
     choice = Choice.of(columns, without, id)
+    index = getattr(getattr(X, "index", None), "name", None)
+    if choice.id is not None and index is not None and str(index) == choice.id and choice.id not in columns_of(X):
+        choice = replace(choice, id=None)  # the index of a frame names its rows already
     if isinstance(X, str | Path):
         said = columns_of_file(X, y if isinstance(y, str) and not place(y).exists() else None, choice)
         if said is None:

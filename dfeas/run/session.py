@@ -208,7 +208,7 @@ def survey(session: Session) -> Surveyed:
     summary, reads = dataset.surveyed or (session.engine.run(Survey()), 1)
     zero, positive = geometry_of(dataset).survey_counts(summary.zero, summary.positive)
     summary = replace(summary, zero=zero, positive=positive)
-    refuse_unusable(summary, dataset.where, dataset.features)
+    refuse_unusable(summary, dataset.where, dataset.features, dataset.files)
     checksums = summary.checksums
     if dataset.stored is None:  # otherwise what is stored has them, and compares
         dataset.fingerprint = seen_fingerprint(mark_of(dataset, checksums), dataset.view)

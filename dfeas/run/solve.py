@@ -15,7 +15,8 @@ from dfeas.answers.files import CHECKPOINT, RACE, RESULT, RUN, versions
 from dfeas.data.collections import see_once
 from dfeas.data.dataset import Dataset
 from dfeas.data.frames import bring_here, require_aligned
-from dfeas.data.source import ALL, DataSpec
+from dfeas.data.open import find_columns
+from dfeas.data.source import DataSpec
 from dfeas.data.storage.outputs import replace_output
 from dfeas.data.storage.patience import ends_at
 from dfeas.data.storage.places import Place, place, require_apart
@@ -319,9 +320,8 @@ def _warn_of_versions(run: Place, earlier: Checkpoint) -> None:
 
 def _as_asked(run: Place, kept: DataSpec, given: DataSpec) -> DataSpec:
     """The data of a run, or what is given as it anew, and seen as it was; with another mask, if one is given."""
-    anew = kept if given.where is None else given
+    anew = kept if given.where is None else find_columns(kept, given)
     if anew.where is None:
         raise UsageError(f"{run}: the data of this run was in memory; call dfeas.resume(run, X, labels)")
     mask = kept.mask if given.mask is None else given.mask
-    choice = anew.choice or (kept.choice if anew.by_path else ALL)
-    return replace(kept, where=anew.where, labels=anew.labels, also=anew.also or kept.also, mask=mask, choice=choice)
+    return replace(kept, where=anew.where, labels=anew.labels, also=anew.also or kept.also, mask=mask, choice=anew.choice)

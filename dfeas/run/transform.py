@@ -122,7 +122,7 @@ def _look(
     speed = format_bytes(cost.bytes_read / max(cost.wall_seconds, 1e-9))
     print_status(progress, f"{what}: {speed}/s  {cost.wall_seconds:.1f} s")
     if summary is not None:
-        refuse_unusable(summary, dataset.where, dataset.features)
+        refuse_unusable(summary, dataset.where, dataset.features, dataset.files)
     return summary, moments_answer
 
 

@@ -166,6 +166,37 @@ def test_ids_are_as_they_are_written(suffix: str, tmp_path: Path) -> None:
         assert all(isinstance(each["name"], int) for each in found) or name != "long"
 
 
+@pytest.mark.parametrize("lazily", [False, True])
+def test_an_index_may_be_said_to_name_rows(lazily: bool) -> None:
+    indexed: Any = FRAME.set_index("name")
+    frame = dask.dataframe.from_pandas(indexed, npartitions=3, sort=False) if lazily else indexed
+    said, alone, column = (
+        dfeas.suspects(dfeas.table(each, "churned", columns=list("abc"), id=name)).points
+        for each, name in ((frame, "name"), (frame, None), (FRAME, "name"))
+    )
+    assert said == alone == column
+    assert all(str(each["name"]).startswith("c") for each in said)
+
+
+@pytest.mark.parametrize("kind", SOME)
+def test_a_column_that_names_rows_may_stand_among_the_others(kind: str, tmp_path: Path) -> None:
+    table = TABLES[kind](tmp_path)
+    for columns in (["name", "b", "a"], ["b", "a", "n*"], "b, name, a"):
+        assert dfeas.table(table, "churned", columns=columns, id="name").features == ("b", "a")
+    assert dfeas.table(table, "churned", without=["name", "cust*", "visit_*"], id="name").features == ("a", "b", "c")
+
+
+@pytest.mark.parametrize("kind", SOME)
+def test_what_cannot_be_predicted_is_named(kind: str, tmp_path: Path) -> None:
+    result = dfeas.soft_margin(dfeas.table(TABLES[kind](tmp_path), "churned", without=LEFT_OUT), max_passes=2)
+    with pytest.raises(BadInputError, match=r"other features \(without b\) than the result"):
+        dfeas.predict(result, FRAME.drop(columns="b"))
+    for value in (np.nan, np.inf):
+        holed = FRAME.assign(b=np.where(np.arange(N) == 7, value, FRAME.b))
+        with pytest.raises(BadInputError, match=rf"point 7 has entries that are not finite \(feature b: {value}\)"):
+            dfeas.predict(result, holed)
+
+
 def test_an_index_names_rows_where_it_is_none_of_numbers() -> None:
     for index, name in ((FRAME["name"], "c5"), (pd.RangeIndex(7, N + 7), 12)):
         found = dfeas.solve(FRAME[["a", "b", "c", "churned"]].set_axis(index), "churned").conflicts
@@ -290,7 +321,7 @@ def test_one_message_names_all_columns_of_text(kind: str, tmp_path: Path) -> Non
         dfeas.solve(TABLES[kind](tmp_path), "churned")
     text = str(refused.value)
     assert all(name in text for name in ("name", "visit_first", "visit_last"))
-    assert "leave them out with dfeas.table(X, y, without=[..])" in text
+    assert "leave them out with dfeas.table(X, y, without=[..]), or name rows by one with id=NAME there" in text
 
 
 def test_a_cell_that_is_no_number_is_said_alone(tmp_path: Path) -> None:
@@ -366,7 +397,7 @@ def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code, out = say("solve", where, *labels, "--also", where, "--columns", "a", "--out", "no")
     assert (code, "--columns, --without and --id-column are for one table" in out) == (2, True)
     code, out = say("solve", where, *labels, "--out", "no")
-    assert (code, "leave them out with --without NAME" in out) == (4, True)
+    assert (code, "leave them out with --without NAME, or name rows by one with --id-column NAME" in out) == (4, True)
 
 
 @pytest.mark.parametrize(

@@ -379,3 +379,14 @@ def test_what_is_left_out_is_said(what: str, tmp_path: Path) -> None:
     header = dfeas.ingest(make(tmp_path), tmp_path / "data", note=notes.append, **options)
     assert (len(header.features), header.format) == (names, 2 if names else 1)
     assert any(words in note for note in notes), notes
+
+
+@pytest.mark.parametrize(("column", "value"), [("a", None), ("a", float("nan")), ("y", None)])
+def test_a_bad_row_of_a_folder_is_named_with_its_file(value: float | None, column: str, tmp_path: Path) -> None:
+    for name in ("0", "1", "2"):
+        held: dict[str, list[float | None]] = {"a": [1.0, -1.0, 2.0, 3.0], "y": [1.0, 0.0, 1.0, 0.0]}
+        held[column][2] = value if name == "1" else held[column][2]
+        pq.write_table(pa.table(held), tmp_path / f"{name}.parquet")
+    for ask in (dfeas.solve, dfeas.plan):
+        with pytest.raises(BadInputError, match=r"point 6 \(1.parquet, row 2\)"):
+            ask(tmp_path, "y")

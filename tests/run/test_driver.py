@@ -28,7 +28,16 @@ from dfeas.run.resources import Limits, Output, Resources, RunOptions
 from dfeas.run.session import open_session
 from dfeas.run.spec import Request, RunSpec
 from dfeas.run.task import VerdictTask
-from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, Decision, Goal, decide, passes_to_gap, remaining_passes
+from dfeas.run.termination import (
+    EPS_INFEASIBLE,
+    FEASIBLE,
+    Decision,
+    Goal,
+    before_limits,
+    decide,
+    passes_to_gap,
+    remaining_passes,
+)
 from dfeas.verify.certificate import Certificate, Check
 from tests.checkers import Each
 from tests.run.making import RECORD, opened
@@ -145,6 +154,13 @@ def test_the_time_left_of_a_soft_margin_is_to_its_gap() -> None:
     assert passes_to_gap(gaps, 0.01) == pytest.approx(160)
     assert passes_to_gap(gaps, 0.1) == 0
     assert passes_to_gap(gaps[:3], 0.01) == math.inf
+
+
+@pytest.mark.parametrize(("forecast", "left"), [(math.inf, math.inf), (1e6, 95.0), (7.0, 7.0)])
+def test_a_limit_cuts_a_forecast_and_is_none(forecast: float, left: float) -> None:
+    last = replace(RECORD, passes=5, seconds=2.0)
+    for limits in (Limits(max_passes=100), Limits(time_limit=40.0)):
+        assert before_limits(forecast, last, limits) == pytest.approx(left)
 
 
 def test_the_upper_end_of_a_bracket_is_not_below_what_is_proved() -> None:

@@ -10,6 +10,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas
 import pytest
 
 import dfeas
@@ -291,3 +293,28 @@ def test_other_data_is_noticed_and_moved_data_is_found(tmp_path: Path) -> None:
         dfeas.resume(run, max_passes=9)
     dfeas.resume(run, moved, max_passes=9)
     assert digest(run) == digest(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet", ".svm", ".npz"])
+@pytest.mark.parametrize("again", [dfeas.resume, dfeas.verify_run])
+def test_columns_of_a_file_that_was_moved_are_those_of_the_run(again: Any, suffix: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    points = rng.standard_normal((60, 2))
+    labels = np.where(points @ [1.0, 2.0] > 0.1, 1, -1)
+    frame = pandas.DataFrame({"a": points[:, 0], "day": "Mon", "good": labels, "b": points[:, 1], "name": np.arange(60)})
+    data, moved, table = tmp_path / f"data{suffix}", tmp_path / f"moved{suffix}", suffix in (".csv", ".tsv", ".parquet")
+    if suffix == ".npz":
+        np.savez(data, X=points, good=labels)
+    elif suffix == ".svm":
+        data.write_text("".join(f"{good} 1:{a} 2:{b}\n" for good, (a, b) in zip(labels, points, strict=True)))
+    elif suffix == ".parquet":
+        frame.to_parquet(data)
+    else:
+        frame.to_csv(data, index=False, sep="\t" if suffix == ".tsv" else ",")
+    asked = dfeas.table(data, "good", without="day", id="name") if table else data
+    y = None if table or suffix == ".svm" else "good"
+    passes = 1 if again is dfeas.resume else 500
+    dfeas.solve(asked, y, method="perceptron", max_passes=passes, out=tmp_path / "run")
+    data.rename(moved)
+    found = again(tmp_path / "run", moved, **({"max_passes": 500} if passes == 1 else {}))
+    assert found.verdict == "feasible"

@@ -7,10 +7,8 @@ from typing import Any
 
 from dfeas.answers.files import CERTIFICATE, require_followed
 from dfeas.answers.words import EPS_INFEASIBLE
-from dfeas.data.ingest.options import is_file
-from dfeas.data.open import open_source, resolve
+from dfeas.data.open import find_columns, open_source, resolve
 from dfeas.data.source import DataSpec, Source, There, parse_view
-from dfeas.data.storage.places import place
 from dfeas.engine.local import local_engine
 from dfeas.errors import BadInputError, CheckFailedError, either
 from dfeas.problem import Function
@@ -29,20 +27,15 @@ def find_data(where: object, values: Mapping[str, Any], given: DataSpec, view: s
             if not follow:
                 require_followed(where, values, f"give the data, {either('X', '--data DATA')}")
             return DataSpec.from_json(values["data"])
-        kept = DataSpec.from_json({**values["data"], "path": ".", "labels": None, "also": ()})
-        mask = kept.mask if given.mask is None else given.mask
-        choice = given.choice or (kept.choice if _is_table(given.where) else given.choice)
-        anew = replace(kept, where=given.where, labels=given.labels, also=given.also, mask=mask, choice=choice)
+        kept = DataSpec.from_json({**values["data"], "path": ".", "also": ()})
+        mask, given = kept.mask if given.mask is None else given.mask, find_columns(kept, given)
+        anew = replace(kept, where=given.where, labels=given.labels, also=given.also, mask=mask, choice=given.choice)
         return resolve(Source(anew)).spec
     if given.where is None:
         way = either("give it again, X and y", f"use dfeas verify DATA {where}/{CERTIFICATE}")
         raise BadInputError(f"{where}: the data was in memory; {way}")
     side = (values.get("sides") or {}).get("+1", {}).get("name") if given.beside is not None else None
     return as_seen(resolve(Source(replace(given, positive=side, intercept=bool(values["intercept"])))).spec, view)
-
-
-def _is_table(where: Any) -> bool:
-    return isinstance(where, str) and place(where).exists() and is_file(place(where))
 
 
 def as_seen(given: DataSpec, view: str) -> DataSpec:

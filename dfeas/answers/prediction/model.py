@@ -202,7 +202,8 @@ class FittedModel:
         whole = self._has_features(columns)
         others = [name for name in columns if name not in self.features] if whole else []
         only = others[0] if len(others) == 1 and self.label is None else None
-        require_names(self.features if whole else columns, self.features, str(X) if path else "X", self.title)
+        found = [name for name in columns if name in self.features]  # others may stand beside them
+        require_names(self.features if whole else found or columns, self.features, str(X) if path else "X", self.title)
         return self.label if self.label in others else only or (ALL_POSITIVE if path else None)
 
     def _has_features(self, columns: Sequence[str]) -> bool:

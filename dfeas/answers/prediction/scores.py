@@ -16,8 +16,9 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from dfeas.data.dataset import Dataset
+from dfeas.data.dataset import Dataset, call_point
 from dfeas.data.labels import plain
+from dfeas.data.storage.features import feature_name
 from dfeas.data.storage.files import atomic_write, sync
 from dfeas.data.storage.places import require_apart, require_folder
 from dfeas.data.storage.readers import Cost, Stop, unless_stopped
@@ -26,7 +27,7 @@ from dfeas.engine.local import local_engine
 from dfeas.engine.memory import thread_bytes
 from dfeas.errors import BadInputError, UsageError, install
 from dfeas.geometry.protocol import Rule
-from dfeas.linalg.points import Floats
+from dfeas.linalg.points import Floats, nonfinite, row_slice
 from dfeas.records import replace
 from dfeas.settings import parse_bytes
 
@@ -66,9 +67,19 @@ def read_scores(dataset: Dataset, rule: Rule, memory: str | int | None) -> Itera
             arrays = [np.concatenate(each) for each in zip(*engine.map(_score_range, rule, first, count=count), strict=True)]
             wrong = ~np.isfinite(arrays[-2])
             if wrong.any():
-                raise BadInputError(f"{dataset.where}: point {done + int(wrong.argmax())} has entries that are not finite")
+                raise _not_finite(dataset, done + int(wrong.argmax()))
             yield arrays
             first, done = first + count, done + len(wrong)
+
+
+def _not_finite(dataset: Dataset, point: int) -> BadInputError:
+    """The error for a point whose score is not finite, with the first of its entries that is none."""
+    which, at = "", point % dataset.block_rows
+    if dataset.rows.scored_apart:
+        (block,) = dataset.read_blocks([point // dataset.block_rows], Cost())
+        _, columns, values = nonfinite(row_slice(block.points, slice(at, at + 1)))
+        which = f" (feature {feature_name(dataset.features, int(columns[0]))}: {values[0]})" if len(columns) else ""
+    return BadInputError(f"{dataset.where}: {call_point(point, dataset.files)} has entries that are not finite{which}")
 
 
 def read_once(dataset: Dataset, rule: Rule, memory: str | int | None) -> list[NDArray[Any]]:

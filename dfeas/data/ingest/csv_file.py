@@ -32,7 +32,7 @@ from dfeas.data.ingest.text import (
     values_of,
 )
 from dfeas.data.labels import Categories
-from dfeas.data.storage.features import LEAVE_OUT, NAMED, keep_names
+from dfeas.data.storage.features import NAMED, NO_FEATURES, keep_names
 from dfeas.data.storage.places import Place, require_columns
 from dfeas.errors import BadInputError, UsageError, describe_change, either, spell
 
@@ -241,7 +241,7 @@ class CsvPoints(TextSource):
         if text and len(rows) > 1:
             shown = ", ".join(f"{names[place]} ({rows[0][place]!r:.20})" for place in text[:NAMED])
             more = f" and {len(text) - NAMED} more" if len(text) > NAMED else ""
-            how = f"leave them out with {LEAVE_OUT}{CODE_IT.removeprefix('; correct it')}"
+            how = f"{NO_FEATURES}{CODE_IT.removeprefix('; correct it')}"
             raise BadInputError(f"{at}: features are numbers, and these columns hold text: {shown}{more}; {how}")
 
 

@@ -36,6 +36,7 @@ HIDDEN = ("_", ".")
 """With which names of files and folders begin that are no data: leftovers, checkpoints, logs."""
 DTYPES = ("float32", "float64")
 TEXT = ("csv", "tsv")
+TABLES = (*TEXT, "parquet")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,7 @@ from dfeas.data.frames import bring_here, is_lazy, require_aligned, values_of
 from dfeas.data.ids import ROWS, Ids, Part, call_index, part_of
 from dfeas.data.ingest import hdf5
 from dfeas.data.ingest.array_files import ArraySource, array_labels, members_of, open_rows
-from dfeas.data.ingest.options import TEXT, IngestOptions, format_of, is_array, parquet_files
+from dfeas.data.ingest.options import TABLES, IngestOptions, format_of, is_array, parquet_files
 from dfeas.data.ingest.source import MANY, Partition, PointSource
 from dfeas.data.labels import LabelEncoder, encode_array
 from dfeas.data.partitions import names_of
@@ -38,7 +38,6 @@ if TYPE_CHECKING:  # pyarrow may be absent
     from dfeas.data.ingest.tables import ParquetColumns, StatisticsColumns
 
 
-TABLES = (*TEXT, "parquet")
 OWN = "y"
 """Labels beside the points in .npz and HDF5, and what those of svmlight are called."""
 ANNOTATED = ".h5ad"

@@ -16,6 +16,7 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from dfeas.data.arrays import joint_dtype, stored_dtype
+from dfeas.data.dataset import call_point
 from dfeas.data.frames import index_columns, is_lazy
 from dfeas.data.ids import ROWS, Ids, Part, call_index, part_of
 from dfeas.data.index import ids_in_memory, ids_of_ranges
@@ -24,11 +25,11 @@ from dfeas.data.ingest.source import Batch, PointSource, cut, in_order, stack_co
 from dfeas.data.ingest.text import values_of
 from dfeas.data.labels import Categories
 from dfeas.data.partitions import compute_here, partitions_of
-from dfeas.data.storage.features import LEAVE_OUT, NAMED, keep_names
+from dfeas.data.storage.features import NAMED, NO_FEATURES, keep_names
 from dfeas.data.storage.files import damage_becomes
 from dfeas.data.storage.numbers import exact
 from dfeas.data.storage.places import Place, require_width, seekable
-from dfeas.errors import BadInputError, UsageError, install, spell
+from dfeas.errors import BadInputError, UsageError, install
 from dfeas.linalg.points import Points
 from dfeas.records import replace
 
@@ -48,19 +49,19 @@ def require_numeric(schemas: Sequence[Any], names: Sequence[str], where: str) ->
     other = [f"{name} ({kind})" for name, kind in kinds.items() if not any(is_kind(kind) for is_kind in is_number)]
     if other:
         shown = ", ".join(other[:NAMED]) + (f" and {len(other) - NAMED} more" if len(other) > NAMED else "")
-        how = f"leave them out with {LEAVE_OUT}, or say {spell('label_column')}"
-        raise BadInputError(f"{where}: features are numbers, and these columns hold none: {shown}; {how}")
+        raise BadInputError(f"{where}: features are numbers, and these columns hold none: {shown}; {NO_FEATURES}")
 
 
-def points_of(batch: Any, names: Sequence[str], dtype: np.dtype[Any], first: int, where: str) -> NDArray[Any]:
-    """Points (b, m) of a record batch. Raises BadInputError with the point and the column of a null."""
+def points_of(
+    batch: Any, names: Sequence[str], dtype: np.dtype[Any], first: int, where: str, files: Sequence[tuple[str, int]]
+) -> NDArray[Any]:
+    """Points (b, m) of a record batch of ``files``. Raises BadInputError with the point and the column of a null."""
     taken = []
     for name in names:
         column = batch.column(name)
         if column.null_count:
-            raise BadInputError(
-                f"{where}: point {first + _first_null(column)}, column {name}: a value is missing; fill it in or remove the row"
-            )
+            point = call_point(first + _first_null(column), files)
+            raise BadInputError(f"{where}: {point}, column {name}: a value is missing; fill it in or remove the row")
         if pyarrow.types.is_decimal(column.type):
             column = column.cast(pyarrow.float64())
         packed = pyarrow.types.is_boolean(column.type)
@@ -70,11 +71,12 @@ def points_of(batch: Any, names: Sequence[str], dtype: np.dtype[Any], first: int
     return stack_columns(taken, dtype)
 
 
-def labels_of(column: Any, first: int, where: str, name: str) -> Categories:
+def labels_of(column: Any, first: int, where: str, name: str, files: Sequence[tuple[str, int]]) -> Categories:
     """Labels (b,) of a column of numbers, booleans or text. Raises BadInputError for nulls and other types."""
     kind = column.type.value_type if pyarrow.types.is_dictionary(column.type) else column.type
     if column.null_count:
-        raise BadInputError(f"{where}: point {first + _first_null(column)}, column {name}: the label is missing; fill it in")
+        point = call_point(first + _first_null(column), files)
+        raise BadInputError(f"{where}: {point}, column {name}: the label is missing; fill it in")
     text = pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind) or pyarrow.types.is_string_view(kind)
     number = pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind) or pyarrow.types.is_boolean(kind)
     if not (text or number):
@@ -135,8 +137,8 @@ class TypedPoints(PointSource):
     def _batch(self, first: int, part: Any) -> Batch:
         labels = Categories.none(part.num_rows)
         if self._label is not None:
-            labels = labels_of(part.column(self._label), first, self.where, self._label)
-        return Batch(points_of(part, self.names, self.dtype, first, self.where), labels)
+            labels = labels_of(part.column(self._label), first, self.where, self._label, self.files)
+        return Batch(points_of(part, self.names, self.dtype, first, self.where, self.files), labels)
 
     def _batch_rows(self) -> int:
         return max(1, BATCH_BYTES // (self.m * self.dtype.itemsize))

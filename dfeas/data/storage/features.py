@@ -18,6 +18,8 @@ NAMED = 8
 """Columns of a table that a message names."""
 LEAVE_OUT = either("dfeas.table(X, y, without=[..])", "--without NAME")
 """What leaves columns out, for messages."""
+NO_FEATURES = f"leave them out with {LEAVE_OUT}, or name rows by one with {either('id=NAME there', '--id-column NAME')}"
+"""What to do with columns of text, for messages."""
 LEAST_IDS = 20
 """Rows from which on values that are others in each are taken for an id."""
 LIKE_AN_ID = "has another whole number in each row"
