@@ -374,4 +374,5 @@ def test_a_smaller_eps_is_tried_as_far_as_float64_goes(eps: float, monkeypatch: 
     monkeypatch.setattr("dfeas.cones.barrier.STEPS", 3)
     result = dfeas.solve(cones, eps=eps)
     assert (result.verdict, result.stopped) == ("undecided", "stalled")
-    assert result.message.endswith("which float64 brings no lower; ask for a larger --eps")
+    assert result.message.endswith("which float64 brings no lower; ask for a larger eps (--eps)")
+    assert "larger" not in dfeas.solve(cones).message
