@@ -94,12 +94,16 @@ def linear_program(problem: Any) -> LinearProgram:
     """The constraints of a problem, all of which are linear. Raises BadInputError for one that is not."""
     data, chain, inverse = _write(problem)
     if data["dims"].soc or data["dims"].psd:
+        text = "not linear; dfeas.solve(dfeas.from_cvxpy(problem)) asks whether cones are strictly feasible"
+        for each in problem.variables():
+            for name in ("PSD", "NSD", "hermitian"):
+                if each.attributes.get(name):
+                    raise BadInputError(f"variable {each.name()}: its attribute {name} is {text}")
         for k, each in enumerate(problem.constraints):
             dims = _write(type(problem)(problem.objective, [each]))[0]["dims"]
             if dims.soc or dims.psd:
-                text = "not linear; dfeas.solve(dfeas.from_cvxpy(problem)) asks whether cones are strictly feasible"
                 raise BadInputError(f"constraint {k}: {_shorten(str(each))}: {text}")
-        raise BadInputError("the attribute of a variable is not linear; see dfeas.from_cvxpy")
+        raise BadInputError(f"the attribute of a variable is {text}")
     own = {key for each in problem.variables() for key in (each.id, each.name())}
     held, p = data["param_prob"], data["dims"].zero
     rows, right = scipy.sparse.csr_array(data["A"]), np.asarray(data["b"])

@@ -234,7 +234,7 @@ class ConeWorkingSet(WorkingSet[ConeWorkingSetState]):
             state = replace(state, best=best, bracket=state.bracket.with_upper(solution.upper))
         stalled = "" if solution.low > 0 else f"the cones in memory have no separator, |Ax| = {solution.upper:.3g}"
         if stalled and solution.upper > state.settled_upper:
-            stalled += ", which float64 brings no lower" + "; ask for a larger eps (--eps)" * (self.facts.eps is not None)
+            stalled += ", which float64 brings no lower" + "; ask for a larger eps (--eps)" * (state.facts.eps > 0)
         separated = solution.low > 0 and solution.upper > state.settled_upper
         state = replace(state, steps=state.steps + 1)
         return replace(state, y=solution.y, low=solution.low, separated=separated, stalled=stalled)
