@@ -209,7 +209,13 @@ def none_of(name: object, names: Iterable[object]) -> str:
 
 
 def absent(path: Any) -> str:
-    """That there is nothing at a path, and what in its folder has a name like it."""
+    """That there is nothing at a path, and what in its folder has a name like it; of a pattern what to give in its place."""
+    before, pattern, _ = str(path).partition("*")
+    if pattern:
+        folder = before.rpartition("/")[0] or ("/" if before.startswith("/") else ".")
+        table = str(path).endswith((".parquet", ".pq", "*"))
+        what = f"give the folder {folder}: all .parquet files below it are one table" if table else "give one file"
+        return f"{path}: no such file or folder, and patterns are not expanded; {what}"
     try:
         beside = [each.name for each in islice(path.parent.iterdir(), MOST_BESIDE)]
     except (OSError, AttributeError, NotImplementedError):

@@ -34,6 +34,13 @@ HEADINGS = ("Data", "Format", "Question", "Limits", "Kernel", "Where", "Output",
 TRACEBACK = "DFEAS_TRACEBACK"
 """A variable of the environment: where it is set, an error that nobody foresaw shows where it came from."""
 
+MEANT = {
+    **dict.fromkeys(("--label", "--target", "--response", "--y"), "--label-column"),
+    **dict.fromkeys(("--drop", "--exclude", "--ignore", "--drop-columns"), "--without"),
+    **dict.fromkeys(("--id", "--ids", "--index", "--index-column", "--row-id"), "--id-column"),
+}
+"""What other tools call some options."""
+
 
 def say(*texts: object, err: bool = False) -> None:
     """Print lines; ends of lines within one are shown as escapes. What is said on stderr fits in the columns of a terminal."""
@@ -159,6 +166,11 @@ class Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
             return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            meant = MEANT.get(error.option_name, "")
+            if not any(meant in each.opts for each in self.params):
+                raise
+            raise click.UsageError(f"No such option '{error.option_name}'. Did you mean {meant}?", ctx) from None
         except DfeasError as error:  # of a setting that is the default of an option
             _leave(error.exit_code, _as_set(error, ctx), ctx)
 

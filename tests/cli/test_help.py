@@ -156,3 +156,34 @@ def test_a_near_miss_is_named(words: tuple[Any, ...], wanted: str, tmp_path: Pat
     assert wanted in done.stderr
     listed = done.stderr.rpartition("expected ")[2].partition(" (see")[0].split(", ")
     assert len(set(listed)) == len(listed)
+
+
+VERBS = ("solve", "suspects", "svm", "predict", "plan", "ingest", "verify")
+
+
+@pytest.mark.parametrize("verb", [*VERBS, "resume"])
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("--label", "--label-column"), ("--target=y", "--label-column"), ("--drop", "--without"), ("--id", "--id-column")],
+)
+def test_an_option_of_another_tool_is_told_as_ours(verb: str, typed: str, meant: str) -> None:
+    done = CliRunner().invoke(commands, [verb, "x", typed, "y"])
+    assert done.exit_code == 2
+    assert (f"Did you mean {meant}?" in done.output) == (verb in VERBS), "where the command has it"
+
+
+@pytest.mark.parametrize("words", [("solve",), ("plan",), ("ingest", "--label-column", "y", "new")])
+@pytest.mark.parametrize(
+    ("pattern", "said"),
+    [
+        ("parts/*.parquet", r"give the folder \S*parts: all .parquet files below it are one table"),
+        ("*.parquet", r"give the folder \S+: "),
+        ("/no/year=*/*.parquet", "give the folder /no: "),
+        ("parts/*", r"give the folder \S*parts: "),
+        ("parts/*.csv", "give one file"),
+    ],
+)
+def test_a_pattern_is_answered_by_what_to_give(words: tuple[str, ...], pattern: str, said: str, tmp_path: Path) -> None:
+    done = dfeas(words[0], *words[1:-1], pattern, *words[1:][-1:], cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (4, "")
+    assert re.search(f"no such file or folder, and patterns are not expanded; {said}", done.stderr), done.stderr
