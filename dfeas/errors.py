@@ -215,7 +215,7 @@ def absent(path: Any) -> str:
         folder = before.rpartition("/")[0] or ("/" if before.startswith("/") else ".")
         table = str(path).endswith((".parquet", ".pq", "*"))
         what = f"give the folder {folder}: all .parquet files below it are one table" if table else "give one file"
-        return f"{path}: no such file or folder, and patterns are not expanded; {what}"
+        return f"{path}: no .parquet file matches, and patterns are expanded for these only; {what}"
     try:
         beside = [each.name for each in islice(path.parent.iterdir(), MOST_BESIDE)]
     except (OSError, AttributeError, NotImplementedError):

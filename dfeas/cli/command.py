@@ -99,7 +99,10 @@ def one_line_errors(context: click.Context | None = None) -> Iterator[None]:
         _leave(error.exit_code, _as_set(error, context), context)
     except click.UsageError as error:
         help_of = error.ctx.command_path if error.ctx is not None else "dfeas"
-        _leave(2, f"{' '.join(error.format_message().split())} (see {help_of} --help)", error.ctx or context)
+        text = " ".join(error.format_message().split())
+        if "unexpected extra argument" in text and ".parquet" in text:
+            text += "; put a pattern of files in quotes, or give their folder"
+        _leave(2, f"{text} (see {help_of} --help)", error.ctx or context)
     except (KeyboardInterrupt, click.Abort):
         say("dfeas: interrupted", err=True)
         sys.exit(INTERRUPTED)

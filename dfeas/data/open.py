@@ -81,9 +81,9 @@ def locate(spec: DataSpec) -> There:
         root = find_root(path)
         if root is not None:
             return "dataset" if ATTRIBUTE in root["attributes"] else "array", root
-        if not path.exists():
-            return "nothing", None
-        return "file" if is_file(path) else "array", None
+        if is_file(path):
+            return "file", None
+        return "array" if path.exists() else "nothing", None
 
 
 def find_columns(kept: DataSpec, given: DataSpec) -> DataSpec:

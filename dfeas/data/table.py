@@ -34,7 +34,7 @@ def table(
     Parameters
     ----------
     X : path, or data frame
-        Of CSV or TSV (also .gz), of Parquet or a folder of it; or a frame of pandas, polars, Arrow or Dask.
+        Of CSV or TSV (also .gz), of Parquet, a folder or a pattern of it; or a frame of pandas, polars, Arrow or Dask.
     y : str, or array (n,), optional
         The column of labels, or labels beside the table.
     columns : str or sequence of str, optional

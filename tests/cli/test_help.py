@@ -186,4 +186,4 @@ def test_an_option_of_another_tool_is_told_as_ours(verb: str, typed: str, meant:
 def test_a_pattern_is_answered_by_what_to_give(words: tuple[str, ...], pattern: str, said: str, tmp_path: Path) -> None:
     done = dfeas(words[0], *words[1:-1], pattern, *words[1:][-1:], cwd=tmp_path)
     assert (done.returncode, done.stdout) == (4, "")
-    assert re.search(f"no such file or folder, and patterns are not expanded; {said}", done.stderr), done.stderr
+    assert re.search(f"no .parquet file matches, and patterns are expanded for these only; {said}", done.stderr), done.stderr

@@ -442,3 +442,23 @@ def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "accuracy" in first
     say("ingest", "t.csv", "data", *columns[:-2], "--without", "id", "--force")
     assert "ids" not in say("info", "data")
+
+
+def test_a_pattern_stands_for_the_parquet_files_that_match_it(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    for name in ("2025-1", "2026-1", "2026-2"):
+        points = pd.DataFrame(rng.standard_normal((40, 3)), columns=["a", "b", "c"])
+        points["y"] = (points.sum(axis=1) > 0).astype(int)
+        points["id"] = [f"{name}/{row}" for row in range(40)]
+        points.to_parquet(tmp_path / f"{name}.parquet")
+    points.assign(y=1 - points.y).to_parquet(tmp_path / "2026-3.parquet")
+    table = dfeas.table(str(tmp_path / "2026-[13]*.parquet"), "y", id="id")
+    found = dfeas.suspects(table).to_frame()
+    assert {*found["file"]} <= {"2026-1.parquet", "2026-3.parquet"}
+    assert all(name.endswith(f"/{row}") for name, row in zip(found["name"], found["row"], strict=True))
+    held = dfeas.solve(dfeas.table(str(tmp_path / "*-[12].parquet"), "y", without="id"), out=tmp_path / "run")
+    assert (held.n, held.verdict) == (120, "feasible")
+    assert dfeas.verify_run(tmp_path / "run").verdict == "feasible"
+    assert dfeas.ingest(str(tmp_path / "2026*"), tmp_path / "data", label_column="y", id="id").n == 120
+    with pytest.raises(BadInputError, match=r"no \.parquet file matches"):
+        dfeas.solve(str(tmp_path / "2027*.parquet"), "y")

@@ -133,6 +133,8 @@ def format_of(src: Any, named: str | None = None) -> str:
             return "frame"
         raise UsageError(f"a source of type {type(src).__name__}: give a path, an array, or a data frame that speaks Arrow")
     path = place(src)
+    if matching(path):
+        return "parquet"
     if not path.exists():
         raise BadInputError(absent(path))
     if path.is_dir():
@@ -148,16 +150,32 @@ def format_of(src: Any, named: str | None = None) -> str:
 
 
 def is_file(path: Place) -> bool:
-    """Whether it is points in a file, which an ingest reads from its beginning, or a folder of Parquet; no array of chunks."""
-    return format_of(str(path)) == "parquet" if path.is_dir() else path.is_file()
+    """Whether it is points in a file, which an ingest reads from its beginning, or a folder or pattern of Parquet; no array of
+    chunks.
+    """
+    return format_of(str(path)) == "parquet" if path.is_dir() else path.is_file() or bool(matching(path))
+
+
+def split_pattern(path: Place) -> tuple[Path, str] | None:
+    """The folder and the pattern of a path such as ``parts/2020-*.parquet``; None of a path that is there, or of no pattern."""
+    parts = path.parts if isinstance(path, Path) and not path.exists() else ()
+    first = next((place for place, part in enumerate(parts) if set(part) & set("*?[")), None)
+    return None if first is None else (Path(*parts[:first]), "/".join(parts[first:]))
+
+
+def matching(path: Place) -> list[Path]:
+    """Parquet files on disk whose paths match a pattern, in their order; none for a path that is no pattern."""
+    found = split_pattern(path)
+    files = [] if found is None else found[0].glob(found[1])
+    return sorted(each for each in files if each.suffix in PARQUET and each.is_file())
 
 
 def parquet_files(path: Place) -> Sequence[Place]:
-    """A file, or those below a folder that are not hidden, in the order of their paths. Raises BadInputError for a folder whose
-    folders come and go, and for a Delta table, whose log says which files it has.
+    """A file, those that match a pattern, or those below a folder that are not hidden, in the order of their paths. Raises
+    BadInputError for a folder whose folders come and go, and for a Delta table, whose log says which files it has.
     """
     if not path.is_dir():
-        return [path]
+        return matching(path) or [path]
     if (path / "_delta_log").exists():
         raise BadInputError(f"{path}: a Delta table, some of whose files may be of former versions; write its rows as Parquet")
     try:

@@ -20,7 +20,7 @@ from dfeas.data.dataset import call_point
 from dfeas.data.frames import index_columns, is_lazy
 from dfeas.data.ids import ROWS, Ids, Part, call_index, part_of
 from dfeas.data.index import ids_in_memory, ids_of_ranges
-from dfeas.data.ingest.options import IngestOptions, names_below, parquet_files
+from dfeas.data.ingest.options import IngestOptions, names_below, parquet_files, split_pattern
 from dfeas.data.ingest.source import Batch, PointSource, cut, in_order, stack_columns
 from dfeas.data.ingest.text import values_of
 from dfeas.data.labels import Categories
@@ -158,6 +158,7 @@ class ParquetFiles:
     def of(cls, path: Place) -> ParquetFiles:
         """Those of a path. Raises BadInputError where they have other columns."""
         paths, schemas, groups = parquet_files(path), list[Any](), []
+        path = (split_pattern(path) or (path,))[0]
         for each in paths:
             with _open(each) as file:
                 about, schema = file.metadata, file.schema_arrow
