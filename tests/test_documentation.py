@@ -182,7 +182,7 @@ def test_a_call_that_is_not_there_is_found() -> None:
     gone = [
         'method="winow"',
         '"mirror-prix"',
-        "kernal=",
+        "kernels=",
         "soft_margin(folds=, price=)",
         "hard_margins",
         "python benchmarks/gone.py",
