@@ -58,7 +58,7 @@ from dfeas.analysis.regression.outcome import (
     sign_rows,
     weightless,
 )
-from dfeas.analysis.regression.thresholds import read_beside, require_decided
+from dfeas.analysis.regression.thresholds import find_order, read_beside, require_decided
 from dfeas.analysis.separation import separate
 from dfeas.data.ids import Ids
 from dfeas.data.ingest.options import IngestOptions
@@ -340,9 +340,10 @@ class _Seen:
         columns: Sequence[str],
         outcomes: Callable[[RowBatch], NDArray[Any]],
     ) -> None:
-        self.table, self.asked, self.columns, self.outcomes = table, asked, columns, outcomes
+        self.table, self.asked, self.columns, self.outcomes, self.name = table, asked, columns, outcomes, name
         most = min(MOST_LEVELS, asked.resources.memory_bytes // (SHARE * 1000))  # bytes of a level
-        self.survey = ColumnSurvey(table.where, table.names, most_levels=most, text=asked.text)
+        categories = getattr(table.reader, "categories", ())
+        self.survey = ColumnSurvey(table.where, table.names, most, asked.text, categories)
         self.values, self._above, self._between, self._dropped = Values(name), 0, 0, 0
         self.sample = list[nw.DataFrame[Any]]()  # some rows, where any is in the likelihood
 
@@ -355,7 +356,7 @@ class _Seen:
             look.add(columns_of(rows.frame.select(*left)), len(rows.frame))
             look.refuse()
             outcome = self.outcomes(rows) if len(rows.numbers) else np.empty(0)
-            self.values.add(outcome, len(rows.frame))
+            self.values.add(outcome, len(rows.frame), self._order_in(rows.frame))
             if outcome.dtype.kind in "iufb":
                 self._above += int((outcome > 0).sum())
                 self._between += int(((outcome > 0) & (outcome < 1)).sum())
@@ -367,6 +368,9 @@ class _Seen:
         about = self.values.outcome(self.asked.outcome, self.asked.positive)
         notes = note_dropped(self._dropped, self.values.rows + self._dropped)
         self.outcome = replace(about, notes=(*self.table.reader.notes, *notes, *about.notes))
+
+    def _order_in(self, frame: nw.DataFrame[Any]) -> list[str] | None:
+        return find_order(frame[self.name], self.asked) if self.name in frame.columns else None
 
     @property
     def signs(self) -> int:

@@ -200,8 +200,13 @@ class Values:
         self._least, self._most = np.inf, -np.inf
         self.rows = self.counted = 0
 
-    def add(self, values: NDArray[Any], rows: int) -> None:
-        """Values of the rows in the likelihood, none of them missing, of so many rows that follow."""
+    def add(self, values: NDArray[Any], rows: int, order: Sequence[str] | None = None) -> None:
+        """Values of the rows in the likelihood, none of them missing, of so many rows that follow, and the order of their
+        categories. Raises BadInputError for another order than before.
+        """
+        if order is not None and self._order not in (None, order):
+            raise BadInputError(f"{self._where}: its categories are not the same, in the same order, in all files")
+        self._order = order or self._order
         self.rows, self.counted = self.rows + rows, self.counted + len(values)
         self._numeric &= values.dtype.kind in "iufb"
         if self._numeric and len(values):
