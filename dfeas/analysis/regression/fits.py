@@ -180,7 +180,7 @@ def _factor(values: ast.expr, words: dict[str | None, ast.expr]) -> str:
     factor = f"factor({_in_r(values)}{'' if levels is None else f', levels = {_in_r(levels)}'})"
     base = list[ast.expr]()
     if isinstance(coding, ast.Call):
-        coding, base = coding.func, [*coding.args, *(word.value for word in coding.keywords)]
+        base, coding = [*coding.args, *(word.value for word in coding.keywords)], coding.func
     if words or (coding is not None and ast.unparse(coding) not in ("Treatment", "contr.treatment")):
         raise ValueError("another coding")
     match base:
