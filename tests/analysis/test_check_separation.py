@@ -198,8 +198,11 @@ def test_files_whose_categories_have_other_orders_are_refused(tmp_path: Path) ->
     for name, order in (("1", "abc"), ("2", "bac")):
         grade = pd.Categorical(list("abcabc"), list(order), ordered=True)
         pd.DataFrame({"age": range(6), "grade": grade}).to_parquet(tmp_path / f"{name}.parquet")
-    with pytest.raises(dfeas.BadInputError, match="grade: its categories are not the same, in the same order, in all files"):
-        dfeas.check_separation(tmp_path, "grade", outcome="ordinal")
+    for asked in ((tmp_path, "grade"), ("grade ~ age", tmp_path)):
+        with pytest.raises(
+            dfeas.BadInputError, match="grade: its categories are not the same, in the same order, in all files"
+        ):
+            dfeas.check_separation(*asked, outcome="ordinal")
 
 
 def test_categories_that_are_numbers_are_classes_in_their_order() -> None:

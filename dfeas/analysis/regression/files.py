@@ -297,9 +297,10 @@ def of_formula(path: str | Path, formula: str, asked: Asked) -> Separated:
     asked = replace(asked, formula=without_bar(formula))
     needed = parsed.list_needed(table.columns)
     needed += [name for name in asked.beside if name not in (*needed, asked.weights)]
-    every, size = list[RowBatch](), 0
+    every, size, values = list[RowBatch](), 0, Values(parsed.outcome)
     for rows in table.batches(len(needed), needed):
         every.append(rows)
+        values.add(np.empty(0), 0, _find_order(rows, parsed.outcome, asked))  # before dictionaries of files are joined
         size += int(rows.frame.estimated_size())
         if size > asked.resources.memory_bytes / SHARE:
             return _in_parts(parsed, table, needed, asked)
@@ -329,6 +330,11 @@ def _in_parts(parsed: Formula, table: RegressionFile, needed: Sequence[str], ask
     return _decide(seen, design, lambda rows: points(rows.inside, rows.numbers))
 
 
+def _find_order(rows: RowBatch, name: str, asked: Asked) -> list[str] | None:
+    """Categories of an ordinal outcome in some rows; none of one that is computed of columns."""
+    return find_order(rows.frame[name], asked) if name in rows.frame.columns else None
+
+
 class _Seen:
     """What one read of all rows shows of regressors and outcomes."""
 
@@ -356,7 +362,7 @@ class _Seen:
             look.add(columns_of(rows.frame.select(*left)), len(rows.frame))
             look.refuse()
             outcome = self.outcomes(rows) if len(rows.numbers) else np.empty(0)
-            self.values.add(outcome, len(rows.frame), self._order_in(rows.frame))
+            self.values.add(outcome, len(rows.frame), _find_order(rows, self.name, self.asked))
             if outcome.dtype.kind in "iufb":
                 self._above += int((outcome > 0).sum())
                 self._between += int(((outcome > 0) & (outcome < 1)).sum())
@@ -368,9 +374,6 @@ class _Seen:
         about = self.values.outcome(self.asked.outcome, self.asked.positive)
         notes = note_dropped(self._dropped, self.values.rows + self._dropped)
         self.outcome = replace(about, notes=(*self.table.reader.notes, *notes, *about.notes))
-
-    def _order_in(self, frame: nw.DataFrame[Any]) -> list[str] | None:
-        return find_order(frame[self.name], self.asked) if self.name in frame.columns else None
 
     @property
     def signs(self) -> int:
