@@ -31,8 +31,16 @@ from dfeas.analysis.regression.outcome import Asked, Regression, Values, find_we
 from dfeas.analysis.regression.thresholds import find_order, read_beside, split_survival, split_times
 from dfeas.data.arrays import accept_array
 from dfeas.data.collections import LazyRows, is_collection
+from dfeas.data.frames import (
+    categories_of_pandas,
+    compute_in_order,
+    fill_sparse,
+    is_frame,
+    is_lazy,
+    open_frame,
+    require_aligned,
+)
 from dfeas.data.frames import columns_of as columns_in
-from dfeas.data.frames import compute_in_order, fill_sparse, is_frame, is_lazy, open_frame, require_aligned
 from dfeas.data.index import ids_in_memory
 from dfeas.data.partitions import table_of
 from dfeas.data.source import ChosenTable
@@ -349,7 +357,8 @@ def _of_frame(X: Any, asked: Asked) -> Regression:
         require_aligned(whole, y, "y")
     values, asked = flat(y, name), replace(asked, order=find_order(y, asked), strata=strata, times=times)
     _require_rows(len(frame), len(values))
-    survey, columns, n = ColumnSurvey(FRAME, rows, text=asked.text), columns_of(frame), len(frame)
+    survey = ColumnSurvey(FRAME, rows, text=asked.text, categories=categories_of_pandas(whole))
+    columns, n = columns_of(frame), len(frame)
     survey.add(columns, n, kept)
     design = survey.design(asked.intercept)
     given = {str(name): name for name in getattr(whole, "columns", []) if not isinstance(name, str)}

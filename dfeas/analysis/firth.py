@@ -37,6 +37,8 @@ from dfeas.errors import BadInputError, UndecidedError, UsageError, format_bytes
 STEPS = 1000
 FALL = 3.841458820694124
 """Of 2 l at the ends of an interval: the 95 % quantile of a chi-square of one degree."""
+KINDS = ("binary", "poisson")
+"""Outcomes that are fitted."""
 EXACT = 1e-9
 """Difference from it that an end may leave."""
 
@@ -177,6 +179,8 @@ def firth(
         raise UsageError("a fit is one of a table in memory: expected a data frame, an array, or a formula beside a frame")
     if formula and not intercept:
         raise UsageError("a formula says itself whether it has an intercept: write 0 + into it")
+    if outcome is not None:
+        _require_fitted(outcome)
     text = (text,) if isinstance(text, str) else text
     asked = Asked(None if formula else y, intercept, outcome, positive, text=text, missing=missing, trust_formula=trust_formula)
     if formula:
@@ -256,8 +260,7 @@ class PenalisedLikelihood:
 def fit_firth(regression: Regression, asked: Asked, library: str | None = None) -> FirthFit:
     """Raises UsageError for an outcome of another kind, and BadInputError for columns that follow from others."""
     design, outcome = regression.design, regression.outcome
-    if outcome.kind not in ("binary", "poisson"):
-        raise UsageError(f"outcome {outcome.kind}: Firth's likelihood is fitted for two classes, shares, and counts")
+    _require_fitted(outcome.kind)
     n, names = len(regression.codes), [*design.names, *(["intercept"] if design.intercept else [])]
     # copies of the table in memory at once, at most
     size, most = 8 * n * len(names) * 6, asked.resources.memory_bytes
@@ -281,6 +284,12 @@ def fit_firth(regression: Regression, asked: Asked, library: str | None = None) 
     value += float(np.log(scale[kept]).sum())
     notes = [*design.notes, *outcome.notes, *([dropped] if idle else [])]
     return FirthFit(names, coef, errors, low, high, found[4], value, n, outcome.kind, outcome.classes, notes, library)
+
+
+def _require_fitted(kind: str) -> None:
+    if kind not in KINDS:
+        fitted = "Firth's likelihood is fitted for two classes, shares, and counts"
+        raise UsageError(f"outcome {kind!r}: {fitted}; expected one of {', '.join(KINDS)}")
 
 
 def _find_independent(X: Floats, intercept: bool) -> list[int]:

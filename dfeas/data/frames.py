@@ -74,22 +74,29 @@ def select_columns(frame: Any, names: Sequence[str]) -> Any:
 def index_columns(X: Any) -> list[str]:
     """Columns that pandas wrote for the index of a frame, of an Arrow table or schema."""
     schema = getattr(X, "schema", X)
-    return [name for name in _pandas_index(schema) if isinstance(name, str) and name in schema.names]
+    return [name for name in _of_pandas(schema, "index_columns") if isinstance(name, str) and name in schema.names]
 
 
 def index_range(schema: Any, rows: int) -> tuple[str | None, range] | None:
     """The name of an index of pandas that is kept as a range, and its numbers, where they are those of so many rows."""
-    for each in _pandas_index(schema):
+    for each in _of_pandas(schema, "index_columns"):
         if isinstance(each, dict) and each.get("kind") == "range":
             numbers = range(*(each[key] for key in ("start", "stop", "step")))
             return (each.get("name"), numbers) if len(numbers) == rows else None
     return None
 
 
-def _pandas_index(schema: Any) -> list[Any]:
+def categories_of_pandas(X: Any) -> list[str]:
+    """Columns of an Arrow table or schema that were categories of pandas, whose order is theirs."""
+    about = [each for each in _of_pandas(getattr(X, "schema", X), "columns") if isinstance(each, dict)]
+    names = [each.get("field_name") for each in about if each.get("pandas_type") == "categorical"]
+    return [name for name in names if isinstance(name, str)]
+
+
+def _of_pandas(schema: Any, part: str) -> list[Any]:
     try:
-        about = parse_json((getattr(schema, "metadata", None) or {}).get(b"pandas", b"{}"), {"index_columns?": [object]})
-        return list(about.get("index_columns", []))
+        about = parse_json((getattr(schema, "metadata", None) or {}).get(b"pandas", b"{}"), {f"{part}?": [object]})
+        return list(about.get(part, []))
     except ValueError:
         return []
 

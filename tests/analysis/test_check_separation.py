@@ -170,6 +170,41 @@ def test_ids_that_are_numbers_are_noted() -> None:
     assert not dfeas.check_separation(frame, "died").notes
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_categories_of_parquet_are_in_the_order_of_the_frame(seed: int, tmp_path: Path) -> None:
+    rng = np.random.default_rng(seed)
+    ward, grade = (
+        pd.Categorical(rng.choice(list("abc"), 40), rng.permutation(list("abcd")), ordered) for ordered in (False, True)
+    )
+    frame = pd.DataFrame({"age": rng.normal(size=40), "ward": ward, "grade": grade, "died": rng.integers(0, 2, 40)})
+    frame.to_parquet(tmp_path / "one.parquet", row_group_size=int(rng.integers(3, 40)))
+    (tmp_path / "folder").mkdir()
+    for place in range(2):
+        frame[20 * place : 20 * (place + 1)].to_parquet(tmp_path / "folder" / f"{place}.parquet", index=False)
+    for asked in (("died", None), ("grade", "ordinal"), ("died ~ ward + age", None), ("grade ~ ward + age", "ordinal")):
+        formula = "~" in asked[0]
+        sources = (frame, pyarrow.Table.from_pandas(frame), tmp_path / "one.parquet", tmp_path / "folder")
+        answers = [
+            dfeas.check_separation(*((asked[0], X) if formula else (X, asked[0])), outcome=asked[1])  # type: ignore[call-overload]
+            for X in sources
+        ]
+        for found in answers[1:]:
+            assert [each.name for each in found.estimates] == [each.name for each in answers[0].estimates]
+            assert found.classes == answers[0].classes
+            assert found.message == answers[0].message
+
+
+def test_files_whose_categories_have_other_orders_are_refused(tmp_path: Path) -> None:
+    for name, order in (("1", "abc"), ("2", "bac")):
+        grade = pd.Categorical(list("abcabc"), list(order), ordered=True)
+        pd.DataFrame({"age": range(6), "grade": grade}).to_parquet(tmp_path / f"{name}.parquet")
+    for asked in ((tmp_path, "grade"), ("grade ~ age", tmp_path)):
+        with pytest.raises(
+            dfeas.BadInputError, match="grade: its categories are not the same, in the same order, in all files"
+        ):
+            dfeas.check_separation(*asked, outcome="ordinal")
+
+
 def test_categories_that_are_numbers_are_classes_in_their_order() -> None:
     frame = patients()
     dose = pd.Series(pd.Categorical(np.where(frame.died == "yes", 10, 9)))

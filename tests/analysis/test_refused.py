@@ -137,6 +137,14 @@ MISUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "classes for Firth": (lambda: dfeas.firth([[1.0], [2.0], [3.0]], list("abc")), "two classes, shares, and counts"),
     "a file for Firth": (lambda: dfeas.firth("table.csv", "y"), "expected a data frame, an array, or a formula"),
+    "Cox for Firth": (
+        lambda: dfeas.firth(F, ["time", "died"], outcome="cox"),
+        "outcome 'cox': .* expected one of binary, poisson",
+    ),
+    "Cox by a formula for Firth": (
+        lambda: dfeas.firth("Surv(time, died) ~ age", F),
+        "is of a Cox regression: check its separation",
+    ),
     "no intercept for Firth": (lambda: dfeas.firth("died ~ age", P, intercept=False), r"write 0 \+"),
     "code for Firth": (lambda: dfeas.firth("died ~ age.clip(3)", P), "would run as code"),
     "a result in memory": (lambda: dfeas.suspects(dfeas.solve(X4, Y4)), "in memory"),
@@ -163,6 +171,7 @@ EITHER: dict[str, tuple[Callable[[], Any], str]] = {
         "expected 1 or true where the event",
     ),
     "no event": (lambda: check(F[["age"]], (F.time, 0 * F.died), outcome="cox"), "no row has an event"),
+    "Cox that is not said": (lambda: check("Surv(time, died) ~ age", F), "of a Cox regression: .* with outcome='cox'"),
     "Cox by a formula": (lambda: check("died ~ age", F, outcome="cox"), "as in Surv"),
     "Cox by another event": (lambda: check(F, ["time", "falls"], outcome="cox", positive=9), "the label 9"),
     "counts by a class": (lambda: check(F, "falls", outcome="poisson", positive=1), "leave out positive"),

@@ -139,6 +139,8 @@ def test_times_and_strata_on_the_command_line(tmp_path: Path) -> None:
     expected = dfeas.check_separation(table, ["time", "died"], outcome="cox", strata="ward")
     assert json.loads(run(*words, *of_cox, *in_wards).stdout)["finite"] is expected.finite
     assert "--time-column NAME" in run(*words, "--outcome", "cox", code=2).stderr
+    survival = ("--formula", "Surv(time, died) ~ age")
+    assert "Cox regression: check its separation with --outcome cox" in run(words[0], *survival, code=2).stderr
     assert "--strata NAME" in run(*words, "--outcome", "conditional", code=2).stderr
 
 

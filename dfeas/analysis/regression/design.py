@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from functools import cached_property
@@ -129,9 +129,17 @@ class Variable(Struct):
 class ColumnSurvey:
     """Looks at a table part after part: which levels columns have, and what is missing."""
 
-    def __init__(self, where: str, rows: Any = None, most_levels: int = MOST_LEVELS, text: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        where: str,
+        rows: Any = None,
+        most_levels: int = MOST_LEVELS,
+        text: Sequence[str] = (),
+        categories: Container[str] = (),
+    ) -> None:
         self.where, self.n, self._counted, self._rows, self._most = where, 0, 0, rows, most_levels
         self._text = text  # columns that may have levels like numbers
+        self._categories = categories  # columns of a file whose categories are in the order that a frame gave them
         self.places: Places | None = None  # numbers of the rows that are looked at, where some are left out
         self.variables: dict[str, Variable] = {}
         self._wrong: dict[str, str] = {}  # what is wrong with a column, by its name
@@ -206,7 +214,7 @@ class ColumnSurvey:
         series = inside(series, counted)
         if isinstance(series.dtype, nw.Categorical | nw.Enum):
             seen.ordered, as_text = read_order(series)
-            if not as_text:
+            if not as_text or seen.name in self._categories:
                 seen.order |= dict.fromkeys(text(series.cat.get_categories()))
         for level in text(series.unique().drop_nulls()):
             read = level not in seen.levels and seen.kind == nw.String and seen.name not in self._text

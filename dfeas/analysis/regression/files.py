@@ -58,7 +58,7 @@ from dfeas.analysis.regression.outcome import (
     sign_rows,
     weightless,
 )
-from dfeas.analysis.regression.thresholds import read_beside, require_decided
+from dfeas.analysis.regression.thresholds import find_order, read_beside, require_decided
 from dfeas.analysis.separation import separate
 from dfeas.data.ids import Ids
 from dfeas.data.ingest.options import IngestOptions
@@ -297,9 +297,10 @@ def of_formula(path: str | Path, formula: str, asked: Asked) -> Separated:
     asked = replace(asked, formula=without_bar(formula))
     needed = parsed.list_needed(table.columns)
     needed += [name for name in asked.beside if name not in (*needed, asked.weights)]
-    every, size = list[RowBatch](), 0
+    every, size, values = list[RowBatch](), 0, Values(parsed.outcome)
     for rows in table.batches(len(needed), needed):
         every.append(rows)
+        values.add(np.empty(0), 0, _find_order(rows, parsed.outcome, asked))  # before dictionaries of files are joined
         size += int(rows.frame.estimated_size())
         if size > asked.resources.memory_bytes / SHARE:
             return _in_parts(parsed, table, needed, asked)
@@ -329,6 +330,11 @@ def _in_parts(parsed: Formula, table: RegressionFile, needed: Sequence[str], ask
     return _decide(seen, design, lambda rows: points(rows.inside, rows.numbers))
 
 
+def _find_order(rows: RowBatch, name: str, asked: Asked) -> list[str] | None:
+    """Categories of an ordinal outcome in some rows; none of one that is computed of columns."""
+    return find_order(rows.frame[name], asked) if name in rows.frame.columns else None
+
+
 class _Seen:
     """What one read of all rows shows of regressors and outcomes."""
 
@@ -340,9 +346,10 @@ class _Seen:
         columns: Sequence[str],
         outcomes: Callable[[RowBatch], NDArray[Any]],
     ) -> None:
-        self.table, self.asked, self.columns, self.outcomes = table, asked, columns, outcomes
+        self.table, self.asked, self.columns, self.outcomes, self.name = table, asked, columns, outcomes, name
         most = min(MOST_LEVELS, asked.resources.memory_bytes // (SHARE * 1000))  # bytes of a level
-        self.survey = ColumnSurvey(table.where, table.names, most_levels=most, text=asked.text)
+        categories = getattr(table.reader, "categories", ())
+        self.survey = ColumnSurvey(table.where, table.names, most, asked.text, categories)
         self.values, self._above, self._between, self._dropped = Values(name), 0, 0, 0
         self.sample = list[nw.DataFrame[Any]]()  # some rows, where any is in the likelihood
 
@@ -355,7 +362,7 @@ class _Seen:
             look.add(columns_of(rows.frame.select(*left)), len(rows.frame))
             look.refuse()
             outcome = self.outcomes(rows) if len(rows.numbers) else np.empty(0)
-            self.values.add(outcome, len(rows.frame))
+            self.values.add(outcome, len(rows.frame), _find_order(rows, self.name, self.asked))
             if outcome.dtype.kind in "iufb":
                 self._above += int((outcome > 0).sum())
                 self._between += int(((outcome > 0) & (outcome < 1)).sum())

@@ -178,10 +178,10 @@ def _factor(values: ast.expr, words: dict[str | None, ast.expr]) -> str:
     """A column as a factor in R, by treatment coding. Raises ValueError for another one."""
     levels, coding = words.pop("levels", None), words.pop("contrasts", None)
     factor = f"factor({_in_r(values)}{'' if levels is None else f', levels = {_in_r(levels)}'})"
-    of_treatment, base = coding, list[ast.expr]()
+    base = list[ast.expr]()
     if isinstance(coding, ast.Call):
-        of_treatment, base = coding.func, [*coding.args, *(word.value for word in coding.keywords)]
-    if words or (coding is not None and ast.unparse(of_treatment) not in ("Treatment", "contr.treatment")):
+        base, coding = [*coding.args, *(word.value for word in coding.keywords)], coding.func
+    if words or (coding is not None and ast.unparse(coding) not in ("Treatment", "contr.treatment")):
         raise ValueError("another coding")
     match base:
         case []:

@@ -244,6 +244,9 @@ class Formula:
         except ImportError:
             raise UsageError(f"a formula is read by formulaic, which is not installed: {install('statistics')}") from None
         self.text, self._error = text, formulaic.errors.FormulaicError
+        if text.lstrip().startswith("Surv("):
+            of_cox = f"Surv(time, event) is of a Cox regression: check its separation with {spell('outcome', 'cox')}"
+            raise UsageError(f"formula {text!r}: {of_cox}")
         try:
             if not trusted:
                 require_no_code(without_bar(text))

@@ -33,7 +33,7 @@ from dfeas.data.frames import is_categorical, values_of
 from dfeas.data.labels import MOST_CLASSES, place_of, plain
 from dfeas.data.storage.numbers import array_of, exact
 from dfeas.data.writers.dataset import Progress
-from dfeas.errors import BadInputError, UsageError, none_of, spell
+from dfeas.errors import BadInputError, UsageError, either, none_of, spell
 from dfeas.records import replace
 from dfeas.run.resources import Limits, Resources
 from dfeas.settings import require_type
@@ -87,7 +87,8 @@ class Asked(Struct, frozen=True):
         if self.strata is not None and self.outcome not in IN_STRATA:
             raise UsageError(f"strata: expected an outcome compared in them, {', '.join(IN_STRATA)}, got {self.outcome}")
         if (self.outcome == "cox") != (self.times is not None):
-            raise UsageError(f"a Cox regression has times beside its events, others have none: {spell('time_column', 'NAME')}")
+            named = either("y=[TIME, EVENT] with outcome='cox'", "--time-column NAME with --outcome cox")
+            raise UsageError(f"a Cox regression has times beside its events, others have none: {named}")
         if self.outcome == "conditional" and self.strata is None:
             raise UsageError(f"a conditional logit has strata: name their column, {spell('strata', 'NAME')}")
 
@@ -200,8 +201,13 @@ class Values:
         self._least, self._most = np.inf, -np.inf
         self.rows = self.counted = 0
 
-    def add(self, values: NDArray[Any], rows: int) -> None:
-        """Values of the rows in the likelihood, none of them missing, of so many rows that follow."""
+    def add(self, values: NDArray[Any], rows: int, order: Sequence[str] | None = None) -> None:
+        """Values of the rows in the likelihood, none of them missing, of so many rows that follow, and the order of their
+        categories. Raises BadInputError for another order than before.
+        """
+        if order is not None and self._order not in (None, order):
+            raise BadInputError(f"{self._where}: its categories are not the same, in the same order, in all files")
+        self._order = order or self._order
         self.rows, self.counted = self.rows + rows, self.counted + len(values)
         self._numeric &= values.dtype.kind in "iufb"
         if self._numeric and len(values):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.arrays import joint_dtype, stored_dtype
 from dfeas.data.dataset import call_point
-from dfeas.data.frames import index_columns, is_lazy
+from dfeas.data.frames import categories_of_pandas, index_columns, is_lazy
 from dfeas.data.ids import ROWS, Ids, Part, call_index, part_of
 from dfeas.data.index import ids_in_memory, ids_of_ranges
 from dfeas.data.ingest.options import IngestOptions, names_below, parquet_files, split_pattern
@@ -243,7 +243,7 @@ class ParquetColumns:
         self.ids, self.files = self._files.ids, self._files.files
         self.index = min(indices) if len(indices) == 1 else None
         self.notes: Sequence[str] = (*_notes_of(indices), *self._files.notes)
-        self._text = set(text)
+        self._text, self.categories = set(text), categories_of_pandas(self._files.schemas[0])
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
         types = {name: pyarrow.string() if name in self._text else self._files.type_of(name) for name in columns}
