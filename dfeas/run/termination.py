@@ -134,8 +134,10 @@ def remaining_passes(records: Sequence[Record], goal: Goal) -> float:
 
 
 def before_limits(left: float, last: ProgressRecord, limits: Limits) -> float:
-    """Passes of these that are ``left`` which a run has before a limit ends it; inf, which is no number to show, at one."""
-    if limit_reached(last, limits):
+    """Passes of these that are ``left`` which a run has before a limit ends it; inf, which is no number to show, at one, and
+    where no forecast tells how many are left: a limit alone says when a run must end, not when it will.
+    """
+    if math.isinf(left) or limit_reached(last, limits):
         return math.inf
     if limits.max_passes is not None:
         left = min(left, limits.max_passes - last.passes)

@@ -28,7 +28,16 @@ from dfeas.run.resources import Limits, Output, Resources, RunOptions
 from dfeas.run.session import open_session
 from dfeas.run.spec import Request, RunSpec
 from dfeas.run.task import VerdictTask
-from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, Decision, Goal, decide, passes_to_gap, remaining_passes
+from dfeas.run.termination import (
+    EPS_INFEASIBLE,
+    FEASIBLE,
+    Decision,
+    Goal,
+    before_limits,
+    decide,
+    passes_to_gap,
+    remaining_passes,
+)
 from dfeas.verify.certificate import Certificate, Check
 from tests.checkers import Each
 from tests.run.making import RECORD, opened
@@ -138,6 +147,19 @@ def test_the_time_left_is_to_the_margin_that_was_asked_for() -> None:
     assert remaining_passes(records, Goal(0.5)) == 0
     flat = [replace(RECORD, passes=t, margin_lower=0.05, margin_upper=0.1) for t in range(1, 51)]
     assert remaining_passes(flat, Goal(0.5, 0.01)) == math.inf
+
+
+@pytest.mark.parametrize(
+    "limits", [Limits(), Limits(max_passes=1000), Limits(time_limit=125.0), Limits(max_passes=2000, time_limit=300.0)]
+)
+def test_a_limit_caps_a_forecast_and_is_none(limits: Limits) -> None:
+    last = replace(RECORD, passes=10.0, seconds=1.0)
+    assert before_limits(math.inf, last, limits) == math.inf
+    assert before_limits(5.0, last, limits) == 5.0
+    most = [each for each in (limits.max_passes, 10 * (limits.time_limit or math.inf)) if each is not None]
+    assert before_limits(1e9, last, limits) == min(1e9, min(most) - 10)
+    ended = replace(last, passes=3000.0, seconds=400.0)
+    assert (before_limits(1e9, ended, limits) == math.inf) == (limits != Limits())
 
 
 def test_the_time_left_of_a_soft_margin_is_to_its_gap() -> None:
