@@ -42,7 +42,8 @@ def predict(
         A run of ``dfeas.solve`` or ``dfeas.soft_margin`` that left a direction. With a kernel its data is read again for the
         points of the expansion.
     X : array (n, m), data frame, path, or cones
-        What ``dfeas.solve`` takes; of a table features are found by name, and ``id`` of ``dfeas.table`` names the points.
+        What ``dfeas.solve`` takes; of a table features are found by name, and the points are named by
+        ``id`` of ``dfeas.table``, or by the column that named those of the run's file or dataset, if it is there.
     y : array (n,), path, or str, optional
         Labels to compare with the scores. By default the column of a frame or table that is called as the labels of the run;
         where that is not known, as they were beside the points, the column that is no feature of it, if there is one only.

@@ -24,6 +24,7 @@ from dfeas.data.open import open_source
 from dfeas.data.source import ChosenTable, DataSpec, Source
 from dfeas.data.storage.files import SUSPECTS as SUSPECTS_FORMAT
 from dfeas.data.storage.files import Number, atomic_write, read_json
+from dfeas.data.storage.outputs import OutputKind, begins_with
 from dfeas.data.storage.places import Place, place, require_folder
 from dfeas.display import Grid, Part, Row
 from dfeas.engine.local import LocalEngine, local_engine
@@ -39,6 +40,8 @@ SHOWN = 10
 NAMED = 4
 """Points that are named in the first line."""
 COLUMNS = ("point", "name", "label", "score", "needed", "flip")
+SUSPECTS_CSV = OutputKind(lambda path: path.is_file() and begins_with(path, ",".join(COLUMNS).encode()))
+"""What ``to_csv`` writes."""
 SHOWN_AS = {"needed": "remove", "flip": "relabel"}
 """Columns that people see by other names."""
 _SHAPE = {

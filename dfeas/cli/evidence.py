@@ -19,11 +19,13 @@ from dfeas.analysis.regression.thresholds import split_survival
 from dfeas.analysis.suspects import suspects as find_suspects
 from dfeas.answers.check.verify import verify_certificate, verify_run
 from dfeas.answers.files import SUSPECTS, TRACE, classes_of, load_result
+from dfeas.answers.suspects import SUSPECTS_CSV
 from dfeas.answers.trace import what_is_missing
 from dfeas.answers.words import Stop
 from dfeas.cli.cluster import CLUSTER, Cluster
 from dfeas.cli.command import DATA, JSON, LIMIT_REACHED, LOCAL, Command, Name, option, put, say
 from dfeas.cli.options import ALL_METHODS, ALSO, CHOSEN, FORCE, OF_DATA, MethodName, asks, data_of, make_arguments, options_of
+from dfeas.data.storage.outputs import replace_output
 from dfeas.data.storage.places import Place, place
 from dfeas.display import Row
 from dfeas.engine.signals import INTERRUPTED, asked_to_stop
@@ -202,10 +204,12 @@ def check_separation(
 
 @click.command(cls=Command, examples=("dfeas suspects mail.data --out suspects.csv", "dfeas suspects mail.data --max-passes 9"))
 @click.argument("data", type=DATA)
-@option("Output", "--out", type=LOCAL, metavar="OUT", help="CSV file of all suspects, or the folder of a run; must not exist.")
+@option("Output", "--out", type=LOCAL, metavar="OUT", help="CSV file of all suspects, or the folder of a run.")
 @option("Output", "--join", type=DATA, metavar="SRC", help="Add the columns of the table that the points are from to the CSV.")
-@asks(OF_DATA, CHOSEN, ALSO, options_of(find_suspects, without=("out", "force")), CLUSTER, JSON)
-def suspects(data: str, out: Path | None, join: str | None, cluster: Cluster, as_json: bool, **options: Any) -> None:
+@asks(OF_DATA, CHOSEN, ALSO, options_of(find_suspects, without=("out", "force")), CLUSTER, FORCE, JSON)
+def suspects(
+    data: str, out: Path | None, join: str | None, cluster: Cluster, force: bool, as_json: bool, **options: Any
+) -> None:
     """List points that must be removed or relabelled.
 
     Once the needed points are removed, a hyperplane separates all others. A lower bound on how many must be removed is proved
@@ -215,8 +219,6 @@ def suspects(data: str, out: Path | None, join: str | None, cluster: Cluster, as
     --join SRC with the other columns of the table SRC that the points are from. Any other --out is the folder of a run that
     includes the evidence; dfeas verify checks it against the data.
     """
-    if out is not None and out.exists():
-        raise click.UsageError(f"--out {out}: exists already; choose another file or remove it")
     table = out is not None and out.suffix.lower() == ".csv"
     if join is not None and not table:
         raise click.UsageError("--join adds columns to the table of --out NAME.csv")
@@ -224,11 +226,12 @@ def suspects(data: str, out: Path | None, join: str | None, cluster: Cluster, as
         from dfeas.data.table import table as open_table  # with readers of all formats
 
         open_table(join)  # which refuses what is none before the run
-    with cluster.client() as client, asked_to_stop() as stop, attend_runs(stop):
-        run = None if table else out
-        answer = find_suspects(data_of(data, options), client=client, out=run, **options)
-    if table and out is not None:
-        answer.to_csv(out, join)
+    file = out if table else None
+    with replace_output(file, SUSPECTS_CSV, force):
+        with cluster.client() as client, asked_to_stop() as stop, attend_runs(stop):
+            answer = find_suspects(data_of(data, options), client=client, out=None if table else out, force=force, **options)
+        if file is not None:
+            answer.to_csv(file, join)
     put(answer, as_json, *([] if out is None else [Row("written", str(out))]))
     if not answer.is_decided:
         sys.exit(INTERRUPTED if answer.stopped == Stop.INTERRUPTED else LIMIT_REACHED)

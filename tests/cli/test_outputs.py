@@ -122,3 +122,21 @@ def test_a_report_of_the_cluster_replaces_nothing(room: Path, tmp_path: Path) ->
     assert done.returncode == 2
     assert "exists already; choose another file" in done.stderr
     assert everything(tmp_path) == {"mine.html": b"mine"}
+
+
+@pytest.mark.parametrize("out", ["list.csv", "list"])
+def test_suspects_replace_their_own_list_only(out: str, room: Path, tmp_path: Path) -> None:
+    words = ("suspects", room / "no", "--out", tmp_path / out)
+    assert dfeas(*words).returncode == 0
+    before = everything(tmp_path)
+    done = dfeas(*words)
+    assert (done.returncode, "exists already; say --force to replace it" in done.stderr) == (2, True)
+    assert dfeas("suspects", room / "nowhere", *words[2:], "--force").returncode == 4
+    assert everything(tmp_path) == before
+    assert dfeas(*words, "--force").returncode == 0
+    assert everything(tmp_path).keys() == before.keys()
+    mine = tmp_path / "mine.csv"
+    mine.write_text("point,name\n")
+    done = dfeas(*words[:3], mine, "--force")
+    assert (done.returncode, "which --force leaves alone" in done.stderr) == (2, True)
+    assert mine.read_text() == "point,name\n"

@@ -407,6 +407,25 @@ def test_predictions_have_the_ids_of_their_points(suffix: str, kind: str, tmp_pa
             assert np.load(out).shape == (N,)
 
 
+@pytest.mark.parametrize("kind", ["counted", "text", "zeros"])
+@pytest.mark.parametrize("run", ["a file", "a dataset"])
+def test_predictions_have_the_ids_of_the_column_that_named_rows_in_the_run(run: str, kind: str, tmp_path: Path) -> None:
+    frame = with_ids(kind).assign(note="x")
+    file = written(".csv")(frame, tmp_path)
+    given = dfeas.table(file, "y", without="note", id="id")
+    if run == "a dataset":
+        dfeas.ingest(given, tmp_path / "data")
+    dfeas.soft_margin(str(tmp_path / "data") if run == "a dataset" else given, out=tmp_path / "run")
+    for some in (frame, frame.drop(columns="y"), frame[["y", "id", "b", "a"]]):
+        assert dfeas.predict(tmp_path / "run", some).ids == frame["id"].tolist()
+    assert dfeas.predict(tmp_path / "run", frame.drop(columns="id")).ids is None
+    assert dfeas.predict(tmp_path / "run", dfeas.table(frame, "y", without=["id", "note"])).ids is None
+    assert dfeas.predict(tmp_path / "run", dfeas.table(frame, "y", id="note")).ids == ["x"] * N
+    done = CliRunner().invoke(commands, ["predict", str(tmp_path / "run"), str(file), str(tmp_path / "scores.csv")])
+    assert done.exit_code == 0, done.output
+    assert pd.read_csv(tmp_path / "scores.csv", dtype=str)["id"].tolist() == [*map(str, frame["id"])]
+
+
 def test_predictions_without_ids_are_what_they_were(tmp_path: Path) -> None:
     fitted = dfeas.soft_margin(FRAME, "y")
     assert dfeas.predict(fitted, FRAME).ids is None

@@ -149,6 +149,19 @@ def test_the_time_left_is_to_the_margin_that_was_asked_for() -> None:
     assert remaining_passes(flat, Goal(0.5, 0.01)) == math.inf
 
 
+@pytest.mark.parametrize(
+    "limits", [Limits(), Limits(max_passes=1000), Limits(time_limit=125.0), Limits(max_passes=2000, time_limit=300.0)]
+)
+def test_a_limit_caps_a_forecast_and_is_none(limits: Limits) -> None:
+    last = replace(RECORD, passes=10.0, seconds=1.0)
+    assert before_limits(math.inf, last, limits) == math.inf
+    assert before_limits(5.0, last, limits) == 5.0
+    most = [each for each in (limits.max_passes, 10 * (limits.time_limit or math.inf)) if each is not None]
+    assert before_limits(1e9, last, limits) == min(1e9, min(most) - 10)
+    ended = replace(last, passes=3000.0, seconds=400.0)
+    assert (before_limits(1e9, ended, limits) == math.inf) == (limits != Limits())
+
+
 def test_the_time_left_of_a_soft_margin_is_to_its_gap() -> None:
     gaps = [SimpleNamespace(passes=t, gap=2 / t) for t in range(1, 41)]
     assert passes_to_gap(gaps, 0.01) == pytest.approx(160)

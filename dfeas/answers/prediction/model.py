@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 
 def named_as_there(values: dict[str, Any]) -> dict[str, Any]:
-    """The keys of a result, with the names of the classes that its data has, where that is there. A file would have to be read
-    as a whole for that, and a URL is not asked for what only a run says: there, as where the data is gone or another one,
-    those of the run stand.
+    """The keys of a result, with the names of the classes and of the ids that its data has, where that is there. A file would
+    have to be read as a whole for that, and a URL is not asked for what only a run says: there, as where the data is gone or
+    another one, those of the run stand.
     """
     place_of, sides = values["data"], values.get("sides") or {}
     if find_url(values) is not None:
@@ -53,7 +53,7 @@ def named_as_there(values: dict[str, Any]) -> dict[str, Any]:
     if dataset.fingerprint != values["fingerprint"] if known else sorted(dataset.classes) != sorted(map(str, names)):
         return values
     renamed = {label: {**side, "name": name} for (label, side), name in zip(sides.items(), dataset.classes, strict=True)}
-    return {**values, "sides": renamed}
+    return {**values, "sides": renamed, "id": None if dataset.ids is None else dataset.ids.name}
 
 
 def read_points(
@@ -73,10 +73,13 @@ def read_points(
         X, labels, left_out, named = X.X, X.y if labels is None else labels, X.left_out, X.choice.id
     columns = model.columns_of(X)
     columns = None if columns is None else tuple(name for name in columns if name not in left_out)
+    if named is None and model.id in (columns or ()) and model.has_features(columns or ()):  # as in the table of the run
+        named, columns = model.id, tuple(name for name in columns or () if name != model.id)
     column = model.labels_of(X, columns) if labels is None else None
 
     def open_with(labels: Any, known: tuple[str, ...]) -> Dataset:
-        spec = DataSpec(model.choose(X, columns, labels, named), labels, positive=positive, intercept=False, one_vs_rest=many)
+        chosen = model.choose(X, columns, labels, named, not left_out)
+        spec = DataSpec(chosen, labels, positive=positive, intercept=False, one_vs_rest=many)
         source = Source(spec, cones=not many, features=model.m, known=known)
         return open_data(source.within(parse_bytes(memory)))[1]
 
@@ -179,6 +182,12 @@ class FittedModel:
         beside = label is None or is_url(label) or Path(label).is_absolute() or re.fullmatch(r"-?\d+", label)
         return None if beside else label
 
+    @property
+    def id(self) -> str | None:
+        """The column that named the rows of its table or dataset."""
+        named: str | None = (self.values.get("data") or {}).get("id") or self.values.get("id")
+        return named
+
     def columns_of(self, X: Any) -> tuple[str, ...] | None:
         """Names of the columns of a table; None of what is none, whose features have no names or are in a dataset."""
         if not isinstance(X, str | Path):
@@ -187,7 +196,7 @@ class FittedModel:
             return None
         from dfeas.data.ingest.readers import columns_of_file  # with readers of all formats
 
-        return columns_of_file(X, self.label, Choice(self.features or None))
+        return columns_of_file(X, self.label, Choice(self.features or None, id=self.id))
 
     def labels_of(self, X: Any, columns: tuple[str, ...] | None) -> str | None:
         """Where a table, or another file, has its labels, where nobody said it: in the column that is called as the labels of
@@ -199,22 +208,22 @@ class FittedModel:
             from dfeas.data.ingest.readers import own_labels  # with readers of all formats
 
             return own_labels(X) or ALL_POSITIVE if is_file(place(X)) else None
-        whole = self._has_features(columns)
+        whole = self.has_features(columns)
         others = [name for name in columns if name not in self.features] if whole else []
         only = others[0] if len(others) == 1 and self.label is None else None
         found = [name for name in columns if name in self.features]  # others may stand beside them
         require_names(self.features if whole else found or columns, self.features, str(X) if path else "X", self.title)
         return self.label if self.label in others else only or (ALL_POSITIVE if path else None)
 
-    def _has_features(self, columns: Sequence[str]) -> bool:
+    def has_features(self, columns: Sequence[str]) -> bool:
         return bool(self.features) and {*self.features} <= {*columns}
 
-    def choose(self, X: Any, columns: tuple[str, ...] | None, label: Any, named: str | None) -> Any:
+    def choose(self, X: Any, columns: tuple[str, ...] | None, label: Any, named: str | None, whole: bool) -> Any:
         """Of a table with all features of the run, in any order or with others beside them, those, and the column that is
-        ``named`` for ids; else X as it is.
+        ``named`` for ids; else X as it is. ``columns`` are all of the ``whole`` table, or but for some.
         """
         given = tuple(name for name in columns or () if not isinstance(label, str) or name != label)
-        if named is None and (given == self.features or not self._has_features(given)):
+        if named is None and ((whole and given == self.features) or not self.has_features(given)):
             return X
         where = absolute(X) if isinstance(X, str | Path) else X
         features = self.features or given
