@@ -96,9 +96,9 @@ def linear_program(problem: Any) -> LinearProgram:
     if data["dims"].soc or data["dims"].psd:
         text = "not linear; dfeas.solve(dfeas.from_cvxpy(problem)) asks whether cones are strictly feasible"
         for each in problem.variables():
-            for name in ("PSD", "NSD", "hermitian"):
-                if each.attributes.get(name):
-                    raise BadInputError(f"variable {each.name()}: its attribute {name} is {text}")
+            for kind in ("PSD", "NSD", "hermitian"):
+                if each.attributes.get(kind):
+                    raise BadInputError(f"variable {each.name()}: its attribute {kind} is {text}")
         for k, each in enumerate(problem.constraints):
             dims = _write(type(problem)(problem.objective, [each]))[0]["dims"]
             if dims.soc or dims.psd:
