@@ -277,7 +277,7 @@ class Suspects(Answer):
             text += f"; {self.at_least} conflicts without a common point: at least {self.at_least} have to go"
         verdict, n = INFEASIBLE if self.at_least else UNDECIDED if self.enough else FEASIBLE, self.n
         placed = ("file", "row") if any("file" in each for each in self.points) else ()
-        beside = ("format", "score", "name", *placed, "points that may stay", "stopped", "passes", "reads", "seconds")
+        beside = ("format", "score", "name", "table", *placed, "points that may stay", "stopped", "passes", "reads", "seconds")
         return Check(str(verdict), str(Proof.EXACT), -1.0, 1.0, n, n, text, points_read=n, not_checked=beside)
 
     def _check_enough(self, engine: LocalEngine, dataset: Dataset) -> None:
