@@ -18,7 +18,6 @@ from click.core import ParameterSource
 from dfeas.engine import signals
 from dfeas.engine.signals import INTERRUPTED, interruptible
 from dfeas.errors import CorruptDataError, DataWarning, DfeasError, none_of, visible
-from dfeas.settings import variable
 
 if TYPE_CHECKING:
     from dfeas.display import Displayed, Part
@@ -78,6 +77,8 @@ def put(answer: Displayed, as_json: bool, *more: Part, values: Any = None) -> No
 
 def _as_set(error: DfeasError, context: click.Context | None) -> str:
     """What is wrong, by the option that was typed, or by the variable that stands for it."""
+    from dfeas.settings import variable  # a list of commands needs none
+
     text = error.as_typed
     if context is None:
         return text

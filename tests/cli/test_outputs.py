@@ -71,7 +71,7 @@ def test_settings_hold_for_the_command_line_and_for_python(room: Path, tmp_path:
         assert Resources().memory_bytes == 10_000
         assert Resources(memory="1GB").memory_bytes == 1_000_000_000
     done = dfeas("solve", room / "yes", "--out", tmp_path / "a")
-    assert (done.returncode, "--memory 10kB is too little" in done.stderr) == (2, True)
+    assert (done.returncode, "DFEAS_MEMORY=10kB is too little" in done.stderr) == (2, True)
     assert dfeas("solve", room / "yes", "--out", tmp_path / "a", "--memory", "1GB").returncode == 0
     monkeypatch.delenv("DFEAS_MEMORY")
     monkeypatch.setenv("DFEAS_SCRATCH", str(tmp_path / "tiles"))  # no kernel, no tiles: not in the way
