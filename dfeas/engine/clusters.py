@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import json
 import os
 import signal
@@ -26,6 +27,7 @@ from distributed import Client, LocalCluster, default_client, get_client, get_wo
 from distributed.client import FutureCancelledError
 from distributed.comm import connect as comm_connect
 from distributed.core import Status
+from distributed.deploy.spec import close_clusters
 from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
 from distributed.security import Security
 
@@ -130,11 +132,19 @@ def _start(workers: int) -> LocalCluster:
         thread.join(LOOK_SECONDS)
         if time.monotonic() > until:
             given_up.set()
+            atexit.unregister(close_clusters)
+            atexit.register(_close_quietly)
             raise UndecidedError(f"the time limit is over before {workers} worker processes have started; nothing was read")
     if not made:
         reason = line(failed[0]) if failed else "its thread died"
         raise ClusterLostError(f"a cluster of {workers} worker processes did not start here: {reason}")
     return made[0]
+
+
+def _close_quietly() -> None:
+    """Dask's end of what was half started, whose loop may be gone: it fails then, and nobody needs to hear of it."""
+    with suppress(Exception):
+        close_clusters()
 
 
 def _track_quietly() -> None:
