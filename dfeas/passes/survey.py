@@ -43,7 +43,7 @@ def checksum(points: Points | NDArray[np.uint8]) -> int:
     """crc32c of the entries of an array in C order; of a CSR matrix indptr (as int64, from 0), indices and data follow."""
     value = 0
     for array in parts(points):
-        value = int(crc32c(np.ascontiguousarray(array).reshape(-1).view(np.uint8), value))
+        value = int(crc32c(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data, value))
     return value
 
 

@@ -219,7 +219,7 @@ def crc(points: Any) -> int:
     """crc32c of the entries in C order; of a CSR matrix indptr (as int64), indices and data follow each other."""
     dense, checksum = isinstance(points, np.ndarray), 0
     for array in (points,) if dense else (points.indptr.astype(np.int64), points.indices, points.data):
-        checksum = int(crc32c(np.ascontiguousarray(array).reshape(-1).view(np.uint8), checksum))
+        checksum = int(crc32c(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data, checksum))
     return checksum
 
 

@@ -35,7 +35,7 @@ FILLERS: dict[str, Any] = {
     "y": Y,
 }
 """A clean value for each argument that becomes numbers, by its name; of a pair each one is tried."""
-NO_ARRAYS = {"cones", "kernel", "positive", "problem"}
+NO_ARRAYS = {"cones", "kernel", "method", "positive", "problem"}
 """Arguments of any type that are none."""
 OWN: dict[str, dict[str, Any]] = {"from_scs": {"A": X, "b": ONES, "cones": {"l": 6}}, "from_cone_rows": {"cones": {"l": 6}}}
 OWN |= {"race": {"methods": ["working-set", "perceptron"]}, "plan": {"method": "auto"}, "from_cvxpy": {}}

@@ -68,7 +68,7 @@ def read_index(
         raise CorruptDataError(f"{where}: the shard has {whole} bytes, its index alone {form.bytes}; {again}")
     body = content[: form.bytes - CRC * form.sealed]
     if form.sealed:
-        expected, found = int.from_bytes(content[body.size :].tobytes(), "little"), crc32c(body)
+        expected, found = int.from_bytes(content[body.size :].tobytes(), "little"), crc32c(body.data)
         if found != expected:
             text = f"the index of the shard is damaged (crc32c {found:08x}, expected {expected:08x})"
             raise CorruptDataError(f"{where}: {text}; {again}")

@@ -152,7 +152,7 @@ class KeptBlocks:
 
 
 def _trailer(content: NDArray[np.uint8]) -> bytes:
-    return int(crc32c(content)).to_bytes(_TRAILER, "little")
+    return int(crc32c(content.data)).to_bytes(_TRAILER, "little")
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ class ChunkWriter:
             shape = self.array.rows - len(values), *values.shape[1:]
             rest = np.full(shape, self.array.fill, self.array.dtype)
             parts.append(rest.data)
-            crc = crc32c(rest.reshape(-1).view(np.uint8), crc)
+            crc = crc32c(rest.reshape(-1).view(np.uint8).data, crc)
         self.put(index, *parts, crc.to_bytes(CRC, "little"))
 
     def put(self, index: int, *parts: Any) -> None:

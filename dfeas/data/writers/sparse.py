@@ -50,7 +50,7 @@ class EntryWriter:
         values = np.ascontiguousarray(values, self.chunks.array.dtype)
         while len(values):
             some, values = np.split(values, [self.chunk - self.count % self.chunk])
-            self._crc = crc32c(some.view(np.uint8), self._crc)
+            self._crc = crc32c(some.view(np.uint8).data, self._crc)
             self._parts.append(some.copy())
             self.count += len(some)
             if self.count % self.chunk == 0:
@@ -122,7 +122,7 @@ class SparseWriter(DatasetWriter):
         """A chunk of indptr; the last one has the end, too, and is filled up."""
         filled = np.zeros(self.block_rows, np.int64)
         filled[: len(values)] = values
-        self._arrays[STARTS].write(index, filled, crc32c(filled.view(np.uint8)))
+        self._arrays[STARTS].write(index, filled, crc32c(filled.view(np.uint8).data))
 
     def _finish_points(self) -> dict[str, Any]:
         """End the chunks, and make the metadata beside them; what the header says of them."""

@@ -212,7 +212,7 @@ def dump(value: Any, file: BinaryIO) -> None:
     crc, line = 0, np.frombuffer(f"{tree}\n".encode(), np.uint8)
     for part in (line, *(np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in arrays.held)):
         file.write(part.data)
-        crc = crc32c(part, crc)
+        crc = crc32c(part.data, crc)
     file.write(crc.to_bytes(CRC, "little"))
 
 
