@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 Conflict: TypeAlias = tuple[NDArray[np.int64], Integers, Floats]
 """Points (s,) of constraints, their weights, and the points themselves (s, m + 1)."""
 ROUNDED = 50
-"""Bits: right sides that contradict by a smaller share may do so because decimals were rounded to float64."""
+"""Bits: decimals whose right sides contradict by a smaller share may do so because they were rounded to float64."""
 MOST = 1 << 10
 """Inequalities that the rounding of a solution violates, at most, of which it is said by how much."""
 
@@ -268,8 +268,10 @@ def _describe_conflict(
     text = f"there is no solution: {listed} contradict each other, by Farkas's lemma with integer multipliers"
     text += "; without any one of them the others have a solution" if len(support) > 1 else ""
     digits = common(points[:, -1:])[0][:, 0]  # right sides
-    if abs(weights @ digits) << ROUNDED <= weights @ abs(digits):
-        text += "; the right sides contradict by less than rounding decimals to float64 does: the decimals may have a solution"
+    if abs(weights @ digits) << ROUNDED <= weights @ abs(digits) and (points != np.trunc(points)).any():
+        text += (
+            "; the right sides contradict by so little that rounding to float64 may be the cause: decimals may have a solution"
+        )
     found = replace(unknown, verdict=INFEASIBLE, proof=Proof.EXACT, message=text, rows=support[: len(u)])
     found = replace(found, conflict=asked.list_constraints(support, weights, points))
     return replace(found, u=u.tolist(), v=v.tolist(), upper=upper.tolist(), lower=lower.tolist())

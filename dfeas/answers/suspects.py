@@ -309,7 +309,7 @@ class Suspects(Answer):
 
 def _is_same(one: object, other: object) -> bool:
     """Whether two cells are the same text or number, as files and frames write them: 007 and 7, 1 and 1.0, true and True."""
-    first, second = str(one).casefold(), str(other).casefold()
+    first, second = (str(each).lower() if str(each).lower() in ("true", "false") else str(each) for each in (one, other))
     try:
         return first == second or Decimal(first) == Decimal(second)
     except InvalidOperation:  # one is no number

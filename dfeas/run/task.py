@@ -52,7 +52,7 @@ class Task(ABC, Generic[E]):
     """A method on its way to a goal. One that claims verdicts says what their evidence is, and takes what the checker says."""
 
     KEPT: ClassVar[type[Struct]]
-    """What there is of it between two reads: a dataclass whose fields are attributes."""
+    """What there is of it between two reads: a struct whose fields are attributes."""
 
     method: Any
     state: Any

@@ -481,3 +481,11 @@ def test_a_pattern_stands_for_the_parquet_files_that_match_it(tmp_path: Path) ->
     assert dfeas.ingest(str(tmp_path / "2026*"), tmp_path / "data", label_column="y", id="id").n == 120
     with pytest.raises(BadInputError, match=r"no \.parquet file matches"):
         dfeas.solve(str(tmp_path / "2027*.parquet"), "y")
+
+
+def test_ids_that_differ_in_their_case_are_other_ids() -> None:
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "y": [0, 1, 0, 1], "id": ["A1", "a1", "B1", "b1"]})
+    found = dfeas.suspects(dfeas.table(frame, "y", id="id"))
+    assert len(found.to_frame(frame)) == len(found.points) > 0
+    with pytest.raises(BadInputError, match="source has other rows than the data"):
+        found.to_frame(frame.assign(id=frame["id"].str.swapcase()))
