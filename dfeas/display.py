@@ -152,8 +152,16 @@ def fold(text: str, columns: float, indent: int = 0) -> list[str]:
     """
     if len(text) <= columns:
         return [text]
-    glued = _MEASURED.sub("\\1\0\\2", text)
-    found = wrap(glued, int(columns), subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
+    words = text.lstrip(" ")
+    glued, first = _MEASURED.sub("\\1\0\\2", words), " " * (len(text) - len(words))
+    found = wrap(
+        glued,
+        int(columns),
+        initial_indent=first,
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
     return [line.replace("\0", " ") for line in found] or [text]
 
 
