@@ -41,6 +41,8 @@ from dfeas.settings import parse_bytes
 if TYPE_CHECKING:
     from distributed import Client, Future
 
+    from dfeas.engine.watch import Watch
+
 RUNS = "dfeas-runs"
 """Where the scheduler keeps what was submitted: the folder of each, and whether it was cancelled."""
 CANCELLED, BEGUN = "cancelled", "begun"
@@ -138,12 +140,15 @@ def _submit(X: ChosenTable | list[str], out: str, options: dict[str, Any], clien
     run = secrets.token_hex(4)
     with _reach(client) as there:
         from dfeas.engine.crew import asked_of_tasks
+        from dfeas.engine.watch import Watch
         from dfeas.run.progress.cluster_log import user_name
 
+        watch = Watch(there, places=[X.X] if isinstance(X, ChosenTable) else X)
+        watch.threads()  # who is refused has submitted nothing
         began = datetime.now(UTC).isoformat(sep=" ", timespec="seconds")
         there.set_metadata([RUNS, run], {"out": out, "user": user_name(), "began": began})
         work = partial(_drive, run, X, out, options, asked_of_tasks())
-        future = _send(there, work, _task(run), [X.X] if isinstance(X, ChosenTable) else X)
+        future = _send(watch, work, _task(run))
         there.publish_dataset(future, name=_task(run))
     return run
 
@@ -167,17 +172,16 @@ def _reach(client: Any) -> AbstractContextManager[Any]:
     return open_client(True if client is None else client)
 
 
-def _send(client: Client, work: Callable[[], Any], key: str, places: Sequence[str] = (), **options: Any) -> Future:
-    """Some work to a worker that can do it, if it is known who cannot: others may join when nobody here looks. It travels as
-    bytes, which only the task opens, so that nobody is harmed by it.
+def _send(watch: Watch, work: Callable[[], Any], key: str, **options: Any) -> Future:
+    """Some work to a worker that can do it, if it is known who cannot: others may join when nobody here looks, and hand it on.
+    It travels as bytes, which only a task of this dfeas opens, so that nobody is harmed by it.
     """
-    from dfeas.engine.watch import Watch  # loads Dask, which other commands here may not need
+    from dfeas.engine.crew import here, text_call
 
-    watch = Watch(client, places=places)
+    client, asked = watch.client, text_call("begin", here()["digest"], pickle.dumps(work))
     chosen = 0 < len(watch.threads()) < len(client.nthreads())
-    scope = {"loads": pickle.loads, "work": pickle.dumps(work)}
     with watch.crew.annotate_tasks() if chosen else nullcontext():
-        return client.submit(eval, "loads(work)()", scope, key=key, pure=False, **options)
+        return client.submit(eval, *asked, key=key, pure=False, **options)
 
 
 def _task(run: str) -> str:
@@ -265,17 +269,18 @@ def status(run: str | None = None, *, client: Any = True) -> list[RunStatus]:
         if run is not None and run not in runs:
             raise BadInputError(f"run {run}: not known to this cluster ({', '.join(runs) or 'no run was submitted to it'})")
         asked = {name: known for name, known in runs.items() if run in (None, name)}
-        looks = _ask(there, _look, [known["out"] for known in asked.values()]) if asked else []
-        found = [
-            _describe_run(there, name, known, None if looks is None else looks[place])
-            for place, (name, known) in enumerate(asked.items())
-        ]
+        folders = [known["out"] for known in asked.values()]
+        try:
+            looks = _ask(there, _look, folders) if asked else []
+        except (UsageError, ClusterLostError) as error:
+            looks = [RunStatus("", "unknown", error=str(error))] * len(asked)
+        found = [_describe_run(there, name, known, seen) for (name, known), seen in zip(asked.items(), looks, strict=True)]
         outs = {known["out"] for known in runs.values()}
         others = [each for each in runs_of(there) if each["out"] not in outs] if run is None else []
         return found + [RunStatus(**{"state": "running", **each}) for each in others]
 
 
-def _describe_run(client: Client, run: str, known: dict[str, Any], seen: RunStatus | None) -> RunStatus:
+def _describe_run(client: Client, run: str, known: dict[str, Any], seen: RunStatus) -> RunStatus:
     """What the task of a run does, with what a worker reads in its folder."""
 
     def find_state(dask_scheduler: Any, key: str) -> str:
@@ -287,17 +292,22 @@ def _describe_run(client: Client, run: str, known: dict[str, Any], seen: RunStat
         error = str(reason) if isinstance(reason, DfeasError) else f"{type(reason).__name__}: {reason}"
     if task == "lost" and CANCELLED in known:
         task = CANCELLED
-    found = seen or RunStatus(run, "unknown", error=f"no worker answered within {PATIENCE:.0f} s")
-    found = replace(found, user=known.get("user", found.user), began=found.began or known.get("began"))
+    found = replace(seen, user=known.get("user", seen.user), began=seen.began or known.get("began"))
     return replace(found, run=run, out=known["out"], task=task, error=error or found.error)
 
 
 def _ask(client: Client, question: Any, asked_of: Any) -> Any:
-    """What a worker says of a folder, or of several; None when none answers in time."""
-    with suppress(TimeoutError):
-        asked = _send(client, partial(question, asked_of), f"dfeas-look-{secrets.token_hex(8)}", priority=100)
+    """What a worker says of a folder, or of several. Raises UsageError where none can, and ClusterLostError where none does."""
+    from dfeas.engine.watch import Watch  # loads Dask, which other commands here may not need
+
+    watch = Watch(client)
+    if not watch.threads():
+        raise ClusterLostError("the cluster has no worker just now that could look")
+    asked = _send(watch, partial(question, asked_of), f"dfeas-look-{secrets.token_hex(8)}", priority=100)
+    try:
         return asked.result(timeout=PATIENCE)
-    return None
+    except TimeoutError:
+        raise ClusterLostError(f"no worker answered within {PATIENCE:.0f} s") from None
 
 
 def _look(outs: Sequence[str]) -> list[RunStatus]:
@@ -395,11 +405,9 @@ def _copy(run: str, folder: Path, client: Any) -> None:
     else:
         with _reach(client) as there:
             (found,) = status(run, client=there)
-            if found.error is not None:
+            if found.error is not None and found.state != "unknown":
                 raise BadInputError(f"run {run}: it failed: {found.error}")
             files = _ask(there, _read_files, str(found.out))
-    if files is None:
-        raise ClusterLostError(f"no worker answered within {PATIENCE:.0f} s")
     if RESULT not in files:
         raise BadInputError(f"run {run}: no result yet, see dfeas status {run}")
     part = folder.with_name(f".{folder.name}.part")

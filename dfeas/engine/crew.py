@@ -82,11 +82,15 @@ def asked_of_tasks() -> dict[str, Any]:
 
 async def _ask(call: Any, places: Places, asynchronous: bool = True, **options: Any) -> Any:
     """The question is text, and all functions are of the standard library: a stranger can read it, whatever its Python is."""
+    asked = text_call("answer", here()["digest"], [place for place, _ in places], WORKS)
+    return await call(asyncio.to_thread, eval, *asked, asynchronous=True, **options)
+
+
+def text_call(name: str, *arguments: Any) -> tuple[str, dict[str, Any]]:
+    """What ``eval`` takes to call a function of ``dfeas.engine.question`` where that may not be."""
     source = resources.files("dfeas.engine").joinpath("question.py").read_text("utf-8")
-    arguments = here()["digest"], [place for place, _ in places], WORKS
     scope = {"__name__": "dfeas_question", "source": source, "arguments": arguments}
-    text = "(exec(source, globals()), answer(*arguments))[1]"
-    return await call(asyncio.to_thread, eval, text, scope, asynchronous=True, **options)
+    return f"(exec(source, globals()), {name}(*arguments))[1]", scope
 
 
 class Crew:

@@ -24,7 +24,7 @@ from dfeas.cli.main import commands
 from dfeas.cli.outputs import RunStatus, run_status, runs_below
 from dfeas.cli.remote import cancel, fetch, status, submit
 from dfeas.engine.clusters import local_cluster
-from dfeas.errors import BadInputError, CorruptDataError, UsageError
+from dfeas.errors import BadInputError, ClusterLostError, CorruptDataError, UsageError
 from tests.cli.making import start, wait_for
 from tests.faults.faulty import wait_until
 from tests.run.making import after, digest, run_until
@@ -207,8 +207,12 @@ def test_a_run_that_nobody_has_begun_is_cancelled_for_good(dataset: Callable[...
     ) as empty:
         run = submit(path, out=tmp_path / "run", client=empty)
         assert cancel(run, client=empty).task == "cancelled"
+        assert "has no worker just now" in str(status(run, client=empty)[0].error)
+        with pytest.raises(ClusterLostError, match="has no worker just now"):
+            fetch(run, tmp_path / "got", client=empty)
         empty.scale(1)
-        found = status(run, client=empty)[0]  # it waits for the worker
+        wait_until(lambda: not status(run, client=empty)[0].error)
+        found = status(run, client=empty)[0]
         assert (found.task, found.state) == ("cancelled", "not begun")
         assert not (tmp_path / "run").exists()
         with pytest.raises(BadInputError, match=r"has ended already \(cancelled\)"):

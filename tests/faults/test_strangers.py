@@ -297,3 +297,20 @@ def test_a_dask_array_is_solved_where_the_current_client_is(yard: Yard) -> None:
         before = len(executed(client)[good])
         dfeas.solve(X.compute(), (X[:, 0] > 0).compute())
         assert len(executed(client)[good]) == before
+
+
+@pytest.mark.parametrize("kind", ["older", "without"])
+def test_a_submitted_run_waits_for_a_worker_that_can_drive_it(yard: Yard, data: Path, kind: str) -> None:
+    with yard.open() as client:
+        run = submit(data, out=yard.folder / "run", client=client)
+        strange = yard.join("strange", **getattr(yard, kind)())
+        wait_until(lambda: run in str(executed(client)[strange]))
+        with pytest.raises(UsageError, match="no worker of the cluster can do this"):
+            submit(data, out=yard.folder / "refused", client=client)
+        (found,) = status(client=client)  # and who is refused is not listed
+        assert (found.run, found.state, found.task) == (run, "unknown", "processing")
+        assert "no worker of the cluster can do this" in str(found.error)
+        yard.join("good")
+        wait_until(lambda: status(run, client=client)[0].task == "memory")
+        assert status(run, client=client)[0].verdict == "feasible"
+        assert set(client.nthreads()) > {strange}
