@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -76,7 +77,11 @@ def _exit_as(answer: Any, out: Place) -> None:
     stops = {result.stopped for result in results.values()} | {getattr(answer, "stopped", Stop.VERDICT)}
     if not (answer.is_decided and stops <= {Stop.VERDICT, Stop.OUTRUN}):
         if resumable := can_go_on(out):
-            say(f"to go on: dfeas resume {out} (with --max-passes or --time-limit for new limits)", err=True)
+            had = {name: max(getattr(each, name, 0) for each in (answer, *results.values())) for name in ("passes", "seconds")}
+            limits = f" --max-passes {2 * math.ceil(had['passes'])}" if Stop.PASS_LIMIT in stops else ""
+            limits += f" --time-limit {2 * math.ceil(had['seconds'])}" if Stop.TIME_LIMIT in stops else ""
+            counted = ", or other limits, which count from its beginning" if limits else ""
+            say(f"to go on: dfeas resume {out}{limits}{counted}", err=True)
         sys.exit(INTERRUPTED if resumable and Stop.INTERRUPTED in stops else LIMIT_REACHED)
 
 

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from dfeas.linalg.blas import beat
 from dfeas.linalg.points import Floats, Indices, Tile, add_row, row_dot
 from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, MethodCost, Sparse, Traits
 from dfeas.passes.block import Columns
@@ -234,6 +235,7 @@ def correct(
     count = np.zeros(columns.shape[0], np.int64)
     corrections = 0
     while corrections < most:
+        beat()
         y = direction(total)
         wrong = np.flatnonzero(columns @ y <= _height(bar, y))
         if corrections == 0 and not wrong.size and worst >= 0:

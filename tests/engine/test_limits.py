@@ -1,6 +1,7 @@
 """A limit of time counts from the first second of a call: waiting for a scheduler, for workers and for what is opened, too."""
 
 import json
+import math
 import socket
 import time
 import warnings
@@ -135,7 +136,7 @@ def test_the_command_line(deserted: Client, stored: str, tmp_path: Path) -> None
     done = CliRunner().invoke(commands, [*words, "--json", "--quiet"])
     told = json.loads(done.stdout)
     assert (done.exit_code, told["stopped"]) == (3, "time_limit")
-    assert f"to go on: dfeas resume {tmp_path / 'run'}" in done.stderr
+    assert f"to go on: dfeas resume {tmp_path / 'run'} --time-limit {2 * math.ceil(told['seconds'])}, or" in done.stderr
 
 
 def test_calls_within_a_call() -> None:

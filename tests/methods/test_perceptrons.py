@@ -11,6 +11,7 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
 import dfeas
+from dfeas.linalg.blas import heard
 from dfeas.methods.margin_perceptron import margin_perceptron
 from dfeas.methods.mistakes import correct
 from dfeas.methods.perceptron import NormalizedPerceptron, OnlinePerceptron, perceptron
@@ -68,6 +69,18 @@ def test_corrections_go_on_when_two_products_round_to_different_signs() -> None:
 def test_corrections_stop_at_their_limit() -> None:
     W = np.array([[1.0, 0.0], [-1.0, 0.0]])
     assert correct(np.zeros(2), W, 7)[1].sum() == 7
+
+
+def test_corrections_end_when_nobody_waits_any_more() -> None:
+    looks = iter(range(100))
+
+    def listen(text: str) -> None:
+        if next(looks) == 3:
+            raise TimeoutError
+
+    W = np.random.default_rng(0).standard_normal((50, 4))
+    with heard(listen), pytest.raises(TimeoutError):
+        correct(np.zeros(4), W / np.linalg.norm(W, axis=1)[:, None], 1 << 60)
 
 
 def test_the_perceptron_gathers_no_more_than_its_memory() -> None:
