@@ -50,6 +50,7 @@ DASK_ONLY_IN = {
     "engine/collection.py",
     "engine/crew.py",
     "engine/protocol.py",
+    "engine/question.py",
     "engine/task_pool.py",
     "engine/turnover.py",
     "engine/watch.py",

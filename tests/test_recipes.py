@@ -16,7 +16,7 @@ import pytest
 from tests.documentation import PROJECT
 
 COPIED = ["dfeas", "tests", "docs", "scripts", "pyproject.toml", "README.md"]
-RECIPES = ["add_method", "add_pass", "add_format", "add_leaf"]
+RECIPES = ["add_method", "add_format"]
 TESTS = [
     ["tests/run/checkpoint/test_names.py", "tests/test_layers.py", "-m", "not long"],
     ["tests/data/test_fvecs.py", "tests/run/test_frugal.py"],
