@@ -46,8 +46,8 @@ LEFT_OUT = ["customer", "name", "visit_*"]
 
 def folder_of_parquet(path: Path) -> str:
     path.mkdir()
-    FRAME[:50].to_parquet(path / "1.parquet")
-    FRAME[50:].to_parquet(path / "2.parquet")
+    FRAME[:50].drop(columns="visit_last").to_parquet(path / "1.parquet")
+    FRAME[50:].assign(visit_next="never").to_parquet(path / "2.parquet")  # files need what is chosen only
     return str(path)
 
 
@@ -315,7 +315,7 @@ def test_columns_are_those_of_a_table(tmp_path: Path) -> None:
         dfeas.solve(dfeas.table(FRAME, "churned", columns="a"), LABELS)
 
 
-@pytest.mark.parametrize("kind", [".csv", "folder", "polars", "dask"])
+@pytest.mark.parametrize("kind", [".csv", ".parquet", "polars", "dask"])
 def test_one_message_names_all_columns_of_text(kind: str, tmp_path: Path) -> None:
     with pytest.raises(BadInputError) as refused:
         dfeas.solve(TABLES[kind](tmp_path), "churned")
@@ -434,6 +434,16 @@ def test_labels_by_place_are_those_that_solve_takes(tmp_path: Path) -> None:
     assert dfeas.solve(both).features == ["group", "a"]
     written(tmp_path, ".csv")
     assert dfeas.table(tmp_path / "table.csv", "-1", without=LEFT_OUT).label == "churned"
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [{}, {"columns": ["a", "visit_next"]}, {"without": ["name", "visit_first"]}, {"id": "visit_last", "columns": "a"}],
+)
+def test_files_that_lack_a_column_that_counts_are_named(choice: dict[str, Any], tmp_path: Path) -> None:
+    table = dfeas.table(folder_of_parquet(tmp_path / "folder"), y="churned", **choice)
+    with pytest.raises(BadInputError, match=r"2\.parquet: other columns than 1\.parquet \(.*visit_.*choose columns"):
+        dfeas.solve(table)
 
 
 def test_a_run_is_verified_with_the_columns_that_are_given(tmp_path: Path) -> None:

@@ -96,6 +96,12 @@ _KINDS = {"float64": "double", "float32": "float", "float16": "halffloat"}
 BATCH_BYTES = 4 << 20
 
 
+def joint_columns(schemas: Sequence[Any]) -> list[str]:
+    """Those of the first, and then what others have beside them."""
+    first = list(schemas[0].names)
+    return first + [name for name in dict.fromkeys(name for each in schemas[1:] for name in each.names) if name not in first]
+
+
 class TypedPoints(PointSource):
     """The points of record batches that have the same columns; n is known. An index column of pandas is left out."""
 
@@ -103,19 +109,21 @@ class TypedPoints(PointSource):
 
     def __init__(self, schemas: Sequence[Any], n: int | None, options: IngestOptions, where: str) -> None:
         self.n, self.where = n, where
-        columns = list(schemas[0].names)
+        columns = joint_columns(schemas)
         if not columns:
             raise BadInputError(f"{where}: no columns")
         indices = {*index_columns(schemas[0])} - {options.label_column, *options.choice.names}
         known = [name for name in columns if name not in indices]
         place = options.label_place(known, where)
         self._label = None if place is None else known[place]
-        if columns.count(self._label) > 1:
+        if self._label is not None and columns.count(self._label) > 1:
             raise BadInputError(f"{where}: {columns.count(self._label)} columns are called {self._label}; rename them")
         self.names: Sequence[str] = options.choice.features(known, self._label, where)
         self.m = len(self.names)
         if not self.m:
             raise BadInputError(f"{where}: no column beside the label")
+        self._id = options.choice.id or (min(indices) if len(indices) == 1 else None)
+        self._require_everywhere([name for name in (*self.names, self._label, self._id) if name is not None])
         require_numeric(schemas, self.names, where)
         kinds = {str(schema.field(name).type) for schema in schemas for name in self.names}
         self.dtype = joint_dtype([dtype_of(schema.field(name), where) for schema in schemas for name in self.names])
@@ -124,11 +132,13 @@ class TypedPoints(PointSource):
         self.features, unkept = keep_names(self.names, self.m)
         notes = [f"{', '.join(cast)} cast to {self.dtype.name}"] if cast else []
         notes += options.choice.note(known, self.names, self._label)
-        self._id = options.choice.id or (min(indices) if len(indices) == 1 else None)
         self.notes = (*notes, *_notes_of(indices - {self._id}), *([unkept] if unkept else []))
 
     def blocks(self, first: int, stop: int | None, rows: int) -> Iterator[tuple[Points, list[Categories]]]:
         return cut(in_order(lambda part: self._batch(*part), self._parts(first, stop)), rows)
+
+    def _require_everywhere(self, names: Sequence[str]) -> None:
+        """Raise BadInputError where a file has not all of these columns."""
 
     def _parts(self, first: int, stop: int | None) -> Iterator[tuple[int, Any]]:
         """Record batches of points first .. stop-1, or of all, each with the number of its first point."""
@@ -156,7 +166,7 @@ class ParquetFiles:
 
     @classmethod
     def of(cls, path: Place) -> ParquetFiles:
-        """Those of a path. Raises BadInputError where they have other columns."""
+        """Those of a path."""
         paths, schemas, groups = parquet_files(path), list[Any](), []
         path = (split_pattern(path) or (path,))[0]
         for each in paths:
@@ -164,14 +174,21 @@ class ParquetFiles:
                 about, schema = file.metadata, file.schema_arrow
             schemas.append(schema)
             groups.append([about.row_group(i).num_rows for i in range(about.num_row_groups)])
-            if sorted(schema.names) != sorted(schemas[0].names):
-                odd = sorted(set(schema.names) ^ set(schemas[0].names)) or schema.names
-                raise BadInputError(f"{each}: other columns than {paths[0].name} ({', '.join(odd[:5])})")
         folders = [name.partition("=") for each in paths for name in names_below(path, each)[:-1]]
         keys = dict.fromkeys(key for key, sign, _ in folders if key and sign)  # as in year=2020
         notes = (f"not read, as they stand in names of folders only: {', '.join(keys)}",) if keys else ()
         files = [("/".join(names_below(path, each)), sum(rows)) for each, rows in zip(paths, groups, strict=True)]
         return cls(paths, schemas, groups, notes, tuple(files))
+
+    def require_everywhere(self, names: Sequence[str]) -> None:
+        """Raise BadInputError where a file has other ones of these columns than the first."""
+        first = [name for name in self.schemas[0].names if name in names]
+        for path, schema in zip(self.paths, self.schemas, strict=True):
+            here = [name for name in schema.names if name in names]
+            if sorted(here) != sorted(first):
+                odd = ", ".join((sorted(set(here) ^ set(first)) or here)[:5])
+                other = f"other columns than {self.paths[0].name} ({odd})"
+                raise BadInputError(f"{path}: {other}; choose columns that all files have")
 
     @property
     def n(self) -> int:
@@ -225,6 +242,9 @@ class ParquetPoints(TypedPoints):
         self.notes = (*self.notes, *self._files.notes)
         self.ids = counted if self._id is None else Ids(call_index(self._id), partial(self._read_ids, self._id))
 
+    def _require_everywhere(self, names: Sequence[str]) -> None:
+        self._files.require_everywhere(names)
+
     def _read_ids(self, name: str) -> Iterator[Part]:
         return (part_of(batch.column(0)) for _, batch in self._files.batches([name], ROWS))
 
@@ -239,13 +259,14 @@ class ParquetColumns:
     def __init__(self, path: Place, named: Sequence[str] = (), text: Sequence[str] = ()) -> None:
         self._files = ParquetFiles.of(path)
         indices = {*index_columns(self._files.schemas[0])} - set(named)
-        self.where, self.columns = str(path), [name for name in self._files.schemas[0].names if name not in indices]
+        self.where, self.columns = str(path), [name for name in joint_columns(self._files.schemas) if name not in indices]
         self.ids, self.files = self._files.ids, self._files.files
         self.index = min(indices) if len(indices) == 1 else None
         self.notes: Sequence[str] = (*_notes_of(indices), *self._files.notes)
         self._text, self.categories = set(text), categories_of_pandas(self._files.schemas[0])
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
+        self._files.require_everywhere(columns)
         types = {name: pyarrow.string() if name in self._text else self._files.type_of(name) for name in columns}
         schema = pyarrow.schema([*types.items()])
         for _, batch in self._files.batches(list(columns), rows):
