@@ -23,7 +23,7 @@ from dfeas.analysis.separation import decide_early, search_integers
 from dfeas.answers.feasibility import Feasibility, is_irreducible, nearest_floats
 from dfeas.answers.result import Result
 from dfeas.answers.words import FEASIBLE, INFEASIBLE, RESUMABLE, UNDECIDED, Proof, Stop
-from dfeas.data.inequalities import Inequalities, places_of_system
+from dfeas.data.inequalities import Inequalities, call_rows, places_of_system
 from dfeas.data.programs import is_program
 from dfeas.data.source import ALL_POSITIVE, ChosenTable
 from dfeas.data.storage.places import place
@@ -126,7 +126,8 @@ def feasible(
         problem = Problem.of(asked.X, ALL_POSITIVE)
         if resources.client is not None and asked.there is not None:  # workers read A
             problem = Problem(asked.there)
-        answer = _decide(asked, problem, limits, resources, output)
+        with call_rows("A"):
+            answer = _decide(asked, problem, limits, resources, output)
         stopped = _why_ended(answer, output.stop())
         answer = replace(
             answer,

@@ -6,6 +6,7 @@ and (0, 1), which is t; these are in memory. A block of the others is made of on
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -156,7 +157,7 @@ class Inequalities:
         if A is None and E is None:
             raise BadInputError("expected A and b, of A x <= b, or E and f of equalities, or both")
         names, b, called = () if E is None else E.features, bring_here(b), (_names_in(A), _names_in(equal and equal[0]))
-        with _rename("A"):
+        with call_rows("A"):
             stand_in = A is None or _has_no_rows("A", A, b)
             if stand_in:
                 names = names if A is None else columns_of(A) or names
@@ -319,14 +320,24 @@ def _has_no_rows(name: str, table: Any, values: Any) -> bool:
     )
 
 
+_WORDS = {
+    "expected points as an array": "expected a matrix",
+    r"\bpoint (?=\d)": "row ",
+    r"(?<=row )(\d+) feature\b": r"\1 column",
+}
+
+
 @contextmanager
-def _rename(name: str) -> Iterator[None]:
-    """What is X elsewhere is called as it is here by what is wrong with it."""
+def call_rows(name: str) -> Iterator[None]:
+    """Errors in here call X as it is called in a system, and points and features rows and columns."""
     try:
         yield
     except (BadInputError, CorruptDataError) as error:
         text = str(error.args[0])
-        raise type(error)(f"{name}{text[1:]}" if text.startswith("X:") else text) from None
+        text = f"{name}{text[1:]}" if text.startswith("X:") else text
+        for words, here in _WORDS.items():
+            text = re.sub(words, here, text)
+        raise type(error)(text) from None
 
 
 def _open(X: Any, memory: int) -> Dataset:
@@ -336,7 +347,7 @@ def _open(X: Any, memory: int) -> Dataset:
 def _open_equalities(E: Any, f: Any, memory: int) -> tuple[Dataset, Any, Floats]:
     """E, its rows (p, m) as CSR, and f (p,)."""
     f = bring_here(f)
-    with _rename("E"):
+    with call_rows("E"):
         dataset = _open(E, memory)
         left = scipy.sparse.csr_array(stored_rows(dataset, np.arange(dataset.n))[0].astype(np.float64))
     require_aligned(E, f, "f", dataset.names, "E")

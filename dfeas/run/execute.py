@@ -32,7 +32,7 @@ from dfeas.run.driver import Course, run
 from dfeas.run.resources import RunOptions, never
 from dfeas.run.session import UNSEEN, Session, Surveyed, survey
 from dfeas.run.solver_thread import Abandoned, end_long_reads
-from dfeas.run.spec import HARD_MARGIN, WIDEST, RunSpec
+from dfeas.run.spec import HARD_MARGIN, SOLVABLE, WIDEST, RunSpec
 from dfeas.run.task import Task
 from dfeas.run.termination import Goal, before_limits, passes_to_gap, remaining_passes
 
@@ -272,6 +272,8 @@ def report_start(sinks: Mapping[str, Sequence[Sink]], dataset: Dataset, job: Run
     if dataset.transform is not None:
         features += f", {dataset.transform.words}"
     what = f"{dataset.where}: {geometry_of(dataset).describe(dataset)}, {features}"
+    if job.then == SOLVABLE:
+        what = f"{dataset.where}: a system in {dataset.m - 1} variables, as {dataset.n} points"
     for name, own in sinks.items():
         method, why = job.method_of(name)
         why = f"{name} against the rest: {why}" if job.classes else why
