@@ -27,6 +27,23 @@ def test_what_is_proved_along_axes_is_in_the_hull(seed: int, d: int, more: int, 
         assert radius <= nearest_facet(units) + 1e-13
 
 
+@given(st.integers(0, 10**6), st.integers(1, 4), st.integers(1, 20))
+@settings(max_examples=200)
+def test_amounts_of_a_program_that_is_wrong_prove_nothing(seed: int, d: int, more: int) -> None:
+    rng = np.random.default_rng(seed)
+    units = unit_points(seed, d + more, d)
+
+    def guess(c: np.ndarray, **of: Any) -> Any:
+        return scipy.optimize.OptimizeResult(x=rng.random(len(c)) * (rng.random(len(c)) < d / len(c)))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("scipy.optimize.linprog", guess)
+        radius = bound_across(units, np.eye(d)[0], 0.0)
+    assert radius >= 0
+    if radius > 0:
+        assert radius <= nearest_facet(units) + 1e-13
+
+
 def one_flip(n: int, m: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Points and labels, of which one is wrong, and their signed unit vectors with an intercept."""
     rng = np.random.default_rng(seed)
