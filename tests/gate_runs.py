@@ -20,7 +20,7 @@ DENSE = """working-set working-set-plain mirror-prox mirror-prox-one-pass mirror
 KERNEL = """working-set mirror-prox mirror-prox-fixed smooth-perceptron perceptron normalized-perceptron von-neumann snkpvn
     ispvn"""
 CONES = """working-set mirror-prox mirror-prox-one-pass mirror-prox-fixed smooth-perceptron perceptron normalized-perceptron
-    von-neumann von-neumann-away"""
+    von-neumann von-neumann-away ispvn"""
 """``mirror-prox-euclidean`` is for one cone: ``cones_of_scs``."""
 
 RACE, KERNEL_RACE, CONE_RACE = (
