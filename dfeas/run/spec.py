@@ -170,23 +170,23 @@ def require_memory(dataset: Dataset, options: SoftMarginOptions, memory: int) ->
         )
 
 
-def method_for(method: str, options: SoftMarginOptions, *, shared: bool = False) -> tuple[str, str]:
+def method_for(method: str, options: SoftMarginOptions, n: int, *, shared: bool = False) -> tuple[str, str]:
     """The method, and why. Raises UsageError when it cannot do what is asked."""
-    if method != "auto" and base_name(method) not in SOFT_METHODS[1:]:
-        raise UsageError(f"method {method}: expected {' or '.join(SOFT_METHODS)}")
-    if method != "auto":
+    if base_name(method) == "sgd":
         from dfeas.methods.soft_margin.sgd import read_alpha
 
-        read_alpha(method)
         if shared:
             raise UsageError("method sgd reads points in their order, and classes share their reads; take method auto")
         if options.loss != "hinge" or options.folds or len(options.C) > 1:
             raise UsageError("method sgd is for the hinge loss, one C and no folds")
+        read_alpha(method, n * options.C[0])
         if options.dual is not None:
             raise UsageError("method sgd keeps nothing from which dual variables follow; leave out dual, or take method auto")
         if (options.squares != 1).any():
             raise UsageError(f"method sgd has the bias in |w|: give {spell('intercept_scaling', 1)}, or take method auto")
         return method, "a soft margin by stochastic steps, asked for"
+    if method != "auto":
+        raise UsageError(f"method {method}: expected {' or '.join(SOFT_METHODS)}")
     if options.loss == "hinge":
         return "hinge", "a soft margin, whose nearest points are kept in memory"
     return "squared-hinge", "a soft margin by Newton steps"

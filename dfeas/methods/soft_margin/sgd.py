@@ -115,12 +115,6 @@ class FixedStepMargin(StochasticMargin):
 
     alpha: float = 0.0
 
-    def init(self, facts: Facts) -> StochasticState:
-        most = facts.n * float(self.counted.C[0])
-        if self.alpha >= most:
-            raise UsageError(f"method {self.name}: expected alpha below n C = {most:g}, from where on w only changes its sign")
-        return super().init(facts)
-
     def _steps(self, state: StochasticState) -> Stochastic:
         return FixedSteps(state.carry, self.counted, state.facts.n, self.alpha)
 
@@ -137,10 +131,13 @@ class FixedStepMargin(StochasticMargin):
         return share * total - share**2 * square / 2
 
 
-def read_alpha(name: str) -> float:
-    """The length of a step of ``sgd:alpha=A``, 0 of ``sgd``. Raises UsageError for other text after the name."""
+def read_alpha(name: str, most: float = inf) -> float:
+    """The length of a step of ``sgd:alpha=A``, 0 of ``sgd``; ``most`` is n C, from where on w would change its sign. Raises
+    UsageError for other text after the name.
+    """
     found = re.fullmatch(r"sgd(?::alpha=([0-9.e+-]+))?", name)
     with suppress(ValueError):
-        if found is not None and (found[1] is None or 0 < float(found[1]) < inf):
+        if found is not None and (found[1] is None or 0 < float(found[1]) < most):
             return float(found[1] or 0)
-    raise UsageError(f"method {name}: expected sgd, or sgd:alpha=A, A above 0")
+    below = "" if most == inf else f" and below n C = {most:g}"
+    raise UsageError(f"method {name}: expected sgd, or sgd:alpha=A, A above 0{below}")
