@@ -560,7 +560,8 @@ def soft_margin(
     X, y : array (n, m), data frame, or path
         As in ``dfeas.solve``.
     method : str
-        ``auto``, or ``sgd``: stochastic steps for the hinge loss and one C, for comparison.
+        ``auto``, or ``sgd``: stochastic steps for the hinge loss and one C, for comparison, which grow shorter; those of
+        ``sgd:alpha=0.01`` have one length.
     positive, intercept, mask : optional
         As in ``dfeas.solve``.
     transform : {"std", "maxabs", "center"}, or several, optional

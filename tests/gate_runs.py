@@ -20,7 +20,7 @@ DENSE = """working-set working-set-plain mirror-prox mirror-prox-one-pass mirror
 KERNEL = """working-set mirror-prox mirror-prox-fixed smooth-perceptron perceptron normalized-perceptron von-neumann snkpvn
     ispvn"""
 CONES = """working-set mirror-prox mirror-prox-one-pass mirror-prox-fixed smooth-perceptron perceptron normalized-perceptron
-    von-neumann von-neumann-away"""
+    von-neumann von-neumann-away ispvn"""
 """``mirror-prox-euclidean`` is for one cone: ``cones_of_scs``."""
 
 RACE, KERNEL_RACE, CONE_RACE = (
@@ -84,6 +84,7 @@ svm/hinge: svm @flip --C 0.1,1 --out run --dual dual.npy {N}; predict run @flip 
 svm/squared: svm @normal --loss squared_hinge --C 1 --intercept --class-weight balanced --out run
 svm/folds: svm @clusters --positive cat --C 0.1,1 --folds 3 --random-state 1 --out run {N}
 svm/sgd: svm @flip --method sgd --max-passes 6 --out run {N}
+svm/fixed-steps: svm @flip --method sgd:alpha=0.02 --max-passes 6 --out run {N}; resume run --max-passes 12
 svm/sparse: svm @words --intercept --out run; svm @words --loss squared_hinge --out other {N}
 svm/resume: svm @normal --C 1 --max-passes 1 --out run {N}; resume run --max-passes 200
 svm/picked: svm @planted --mask @mask.npy --class-weight 1,3 --out run {N}; plan @planted --C 1,2 --folds 2 {N}

@@ -15,6 +15,7 @@ import pytest
 import dfeas
 import dfeas.estimators
 from dfeas.cones.space import CONE_METHODS
+from dfeas.methods.registry import base_name
 from tests import documentation
 from tests.documentation import PAGES, PROJECT, blocks
 
@@ -171,7 +172,7 @@ def is_a_call(text: str) -> bool:
     asked = re.findall(r'(\w+)=("[^"]*"|\([^)]*\))?', options)
     methods = {*dfeas.METHODS, *CONE_METHODS, "sgd"}
     return callable(verb) and all(
-        option in inspect.signature(verb).parameters and (option != "method" or value.strip('"') in methods)
+        option in inspect.signature(verb).parameters and (option != "method" or base_name(value.strip('"')) in methods)
         for option, value in asked
     )
 

@@ -308,7 +308,7 @@ def read_seconds(dataset: Dataset, threads: int, question: AnyPass | None = None
 def soft_plan(dataset: Dataset, options: SoftMarginOptions, budget: int, threads: int) -> Plan:
     """Estimate a soft margin on two classes, by each method that can."""
     facts, k = facts_of(dataset, budget), options.problems
-    names = [method_for("auto", options)[0]]
+    names = [method_for("auto", options, dataset.n)[0]]
     method = margin_method(names[0], options, (1.0, 1.0), np.full(dataset.dimension, dataset.dimension**-0.5))
     question = method.ask(method.init(facts))
     assert not isinstance(question, Exclusive), "with a start it asks about all points at once"

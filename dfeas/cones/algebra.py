@@ -168,15 +168,18 @@ class Spectrum:
     def gibbs(self, low: float, mu: float) -> tuple[Floats, Floats]:
         """exp((low - element) / mu): sums (c,) over the eigenvalues, and elements (c, dimension)."""
         each = np.exp((low - self.values) / mu)
+        return each[:, 0] if self.kind == "l" else each.sum(axis=1), self.combine(each)
+
+    def combine(self, each: Floats) -> Floats:
+        """Elements (c, dimension) with other weights (c, rank) on the same extreme points."""
         if self.kind == "l":
-            return each[:, 0], each
+            return each
         if self.kind == "s":
-            return each.sum(axis=1), elements((self.vectors * each[:, None, :]) @ np.swapaxes(self.vectors, 1, 2))
-        total = each.sum(axis=1)
+            return elements((self.vectors * each[:, None, :]) @ np.swapaxes(self.vectors, 1, 2))
         weight = np.empty_like(self.elements)
-        weight[:, 0] = total
+        weight[:, 0] = each.sum(axis=1)
         np.multiply((each[:, 1] - each[:, 0])[:, None], self.vectors, out=weight[:, 1:])
-        return total, weight
+        return weight
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dfeas.cones.algebra import groups_of, least
 from dfeas.cones.prediction import ConePrediction, CriticalCone
+from dfeas.cones.projection import QUESTIONS, on_cones
 from dfeas.cones.softmin import (
     EuclideanMixture,
     EuclideanSoftmin,
@@ -37,7 +38,7 @@ from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import AnyMethod, Evidence, Facts, Sparse, Wrapping
 from dfeas.methods.registry import FOR_CONES, Directory
 from dfeas.passes.block import Block
-from dfeas.passes.protocol import Exclusive, Partial, Question, Together, together
+from dfeas.passes.protocol import Exclusive, OnVectors, Partial, Question, Together, together
 from dfeas.passes.softmin import Softmin
 from dfeas.passes.survey import Survey
 from dfeas.passes.vectors import POINT_BYTES, Recover
@@ -54,6 +55,8 @@ def spectral(question: Question) -> Question:
         return together(inner)
     if isinstance(question, SpectralSoftmin | SpectralRecover | SelectCones | Survey):
         return question
+    if isinstance(question, OnVectors) and isinstance(question.pass_, QUESTIONS):
+        return on_cones(question)
     if isinstance(question, Softmin):
         return SpectralSoftmin(question.Y, question.mu)
     if isinstance(question, Recover):

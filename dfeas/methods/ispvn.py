@@ -246,3 +246,5 @@ def _filter_names(*names: str) -> tuple[str, ...]:
 
 ONE_LOOP = Ispvn(delta=DELTA, traits=replace(Ispvn().traits, name="snkpvn"))
 """Algorithm 6: one loop, to a given accuracy."""
+ON_CONES = Ispvn(gram_features=0, traits=replace(Ispvn().traits, points=None, cones=0.07))
+"""n is the rank, and so is lambda; the prox is half of the squares of eigenvalues (``dfeas/cones/projection.py``)."""

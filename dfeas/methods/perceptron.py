@@ -206,7 +206,8 @@ class OnlinePerceptronState:
 class OnlinePerceptron(Method[OnlinePerceptronState]):
     """Online perceptron: points in the order of the stream, each against the y that the points before it left.
 
-    Reference: Chevaleyre's notes, sections 1.4 and 1.5 (Block, Novikoff); the bias, b <- b + l_j, is the virtual intercept.
+    Reference: Chevaleyre's notes, sections 1.4 and 1.5 (Block, Novikoff); the bias, b <- b + l_j, is the virtual intercept. The
+    notes have points as they are stored: ``transform="lengths"`` divides all of them by one number, which changes no sign.
 
         for t = 1, 2, ..:  y <- y + a_t  if a_t'y <= 0
 

@@ -76,6 +76,7 @@ FOR_CONES: "MutableMapping[str, AnyMethod]" = Directory(
         "normalized-perceptron": "perceptron:NormalizedPerceptron()",
         "von-neumann": "von_neumann:VonNeumann()",
         "von-neumann-away": "von_neumann:AWAY",
+        "ispvn": "ispvn:ON_CONES",
         "mirror-prox-euclidean": "mirror_prox:BALL",
     }
 )

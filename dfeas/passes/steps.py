@@ -7,7 +7,21 @@ from math import sqrt
 
 import numpy as np
 
-from dfeas.linalg.points import CONVERTED, Array, Floats, Indices, Tile, combine_rows, product, tile
+from dfeas.linalg.blas import beat
+from dfeas.linalg.points import (
+    CONVERTED,
+    Array,
+    Floats,
+    Indices,
+    Tile,
+    add_row,
+    combine_rows,
+    product,
+    row_dot,
+    tile,
+    times_rows,
+    with_ones,
+)
 from dfeas.passes.block import Block, in_precision, rounding
 from dfeas.passes.protocol import Plain
 from dfeas.passes.slacks import SampleCosts, products_along
@@ -144,3 +158,32 @@ class Stochastic(Plain[StochasticCarry]):
                 seen += len(sign)
                 mean += pull * (len(sign) * self.n / seen)
         return StochasticCarry(pull, total, seen, mean)
+
+
+@dataclass(frozen=True, slots=True)
+class FixedSteps(Stochastic):
+    """The same by steps of one length for single points: w = alpha times the pull, whose terms fade, and so does ``total``."""
+
+    alpha: float
+
+    def step(self, carry: StochasticCarry, block: Block) -> StochasticCarry:
+        """One block: w <- (1 - alpha / (n C)) w + alpha c_j / C l_j x_j, the last term where the point was short at w."""
+        pull, total, mean = carry.pull.copy(), carry.total, carry.mean.copy()
+        kept = 1 - self.alpha / (self.n * float(self.costs.C[0]))
+        for rows in block.tiles():
+            beat()
+            points, label = block.tile(rows, False), block.label[rows].astype(np.float64)
+            share = self.costs.weights(np.arange(block.start + rows.start, block.start + rows.stop), label)
+            columns = times_rows(with_ones(points) if block.intercept else points, label * share)
+            for j, own in enumerate(share.tolist()):
+                short = self.alpha * row_dot(columns, j, pull) < own
+                pull *= kept
+                total *= kept
+                if short:
+                    add_row(pull, columns, j)
+                    total += own
+                mean += pull
+        return StochasticCarry(pull, total, carry.seen + block.size, mean)
+
+    def finish(self, partial: StochasticCarry) -> StochasticCarry:
+        return StochasticCarry(partial.pull, partial.total, partial.seen, self.alpha * partial.mean)

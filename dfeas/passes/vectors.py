@@ -159,14 +159,20 @@ class Combine(SumPass[CombineAnswer], Struct, frozen=True):
     def scan(self, rows: range, block: Block | None, vectors: tuple[Floats, ...]) -> tuple[CombineAnswer, tuple[Floats, ...]]:
         """One block: only the points with a positive weight are multiplied."""
         assert block is not None
-        p = np.maximum(vectors[0] - self.tau, 0.0) / self.total
+        p = self.project(block, vectors[0])
         used = np.flatnonzero(p)
         Ap = np.zeros(self.dimension)
         for first in range(0, len(used), ROWS):
-            some = used[first : first + ROWS]
-            Ap += block.combine(p[some], some)
+            Ap += self.multiply(block, p, used[first : first + ROWS])
         average = p if self.theta == 1 else (1 - self.theta) * vectors[1] + self.theta * p
         return CombineAnswer(Ap), (average,)
+
+    def project(self, block: Block, v: Floats) -> Floats:
+        return np.asarray(np.maximum(v - self.tau, 0.0) / self.total)
+
+    def multiply(self, block: Block, p: Floats, some: Indices) -> Floats:
+        """A p over some points."""
+        return block.combine(p[some], some)
 
 
 ROWS = 4096

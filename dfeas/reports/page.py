@@ -430,7 +430,7 @@ def build_command(values: Mapping[str, Any], out: str) -> list[str]:
         prices = dict.fromkeys(fit["C"] for fit in values["fits"])
         folds = 1 + max((fit["fold"] for fit in values["fits"] if fit["fold"] is not None), default=-1)
         options |= {"C": ",".join(map(repr, prices)), "loss": values["loss"], "tol": values["target"], "folds": folds or None}
-        options |= {"method": "sgd" if values["method"] == "sgd" else None}
+        options |= {"method": values["method"] if base_name(values["method"]) == "sgd" else None}
     else:
         options |= {"kernel": kernel.get("name"), **kernel_parameters(kernel), "method": values["method"]}
         options |= {"eps": values["eps"], "margin-tolerance": values["margin_tolerance"]}

@@ -20,7 +20,7 @@ from dfeas.engine.protocol import Engine
 from dfeas.errors import UsageError, enough, format_bytes, spell
 from dfeas.geometry.protocol import Geometry, Load, LoadCost, facts_of
 from dfeas.machine import threads_here
-from dfeas.methods.registry import SOFT_MARGINS
+from dfeas.methods.registry import SOFT_MARGINS, base_name
 from dfeas.passes.protocol import AnyPass, Partial
 from dfeas.passes.softmin import Softmin
 from dfeas.problem import OWN_METHODS
@@ -162,7 +162,7 @@ def project_soft(
 ) -> Projection:
     """The same of a soft margin."""
     # at the peak a new answer comes while the last one is still there
-    own = 1.5 * SOFT_MARGINS[method].cost(facts_of(dataset, memory), options.problems).kept
+    own = 1.5 * SOFT_MARGINS[base_name(method)].cost(facts_of(dataset, memory), options.problems).kept
     # a weight as it is used, and on its way here
     weights = 0 if options.weight is None else 16 * dataset.n
     cost = LoadCost(own=own + weights, asked=weights + memory // 4)

@@ -259,7 +259,7 @@ def minimise(problem: Problem, objective: Objective, method: str, limits: Limits
             known = find_hyperplanes(objective.start, dataset, geometry_of(dataset), classes)
             objective = replace(objective, start=known)
         options = options_of(dataset, objective, dual, len(classes))
-        name, why = method_for(method, options, shared=bool(classes))
+        name, why = method_for(method, options, dataset.n, shared=bool(classes))
         require_memory(dataset, options, request.memory)
         folder = None if output.out is None else stack.enter_context(run_folder(place(output.out)))
         data = session.source.spec.without_memory()

@@ -19,7 +19,7 @@ from dfeas.geometry.protocol import facts_of
 from dfeas.geometry.registry import geometry_of
 from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Start
-from dfeas.methods.registry import SOFT_MARGINS
+from dfeas.methods.registry import SOFT_MARGINS, base_name
 from dfeas.problem import EPS, Goal, Objective
 from dfeas.run.resources import Limits, Resources
 
@@ -170,20 +170,23 @@ def require_memory(dataset: Dataset, options: SoftMarginOptions, memory: int) ->
         )
 
 
-def method_for(method: str, options: SoftMarginOptions, *, shared: bool = False) -> tuple[str, str]:
+def method_for(method: str, options: SoftMarginOptions, n: int, *, shared: bool = False) -> tuple[str, str]:
     """The method, and why. Raises UsageError when it cannot do what is asked."""
-    if method not in SOFT_METHODS:
-        raise UsageError(f"method {method}: expected {' or '.join(SOFT_METHODS)}")
-    if method == "sgd":
+    if base_name(method) == "sgd":
+        from dfeas.methods.soft_margin.sgd import read_alpha
+
         if shared:
             raise UsageError("method sgd reads points in their order, and classes share their reads; take method auto")
         if options.loss != "hinge" or options.folds or len(options.C) > 1:
             raise UsageError("method sgd is for the hinge loss, one C and no folds")
+        read_alpha(method, n * options.C[0])
         if options.dual is not None:
             raise UsageError("method sgd keeps nothing from which dual variables follow; leave out dual, or take method auto")
         if (options.squares != 1).any():
             raise UsageError(f"method sgd has the bias in |w|: give {spell('intercept_scaling', 1)}, or take method auto")
-        return "sgd", "a soft margin by stochastic steps, asked for"
+        return method, "a soft margin by stochastic steps, asked for"
+    if method != "auto":
+        raise UsageError(f"method {method}: expected {' or '.join(SOFT_METHODS)}")
     if options.loss == "hinge":
         return "hinge", "a soft margin, whose nearest points are kept in memory"
     return "squared-hinge", "a soft margin by Newton steps"
@@ -232,4 +235,4 @@ def margin_method(name: str, options: SoftMarginOptions, classes: tuple[float, f
 
     costs = make_costs(options.C, options.folds, classes, options.weight, options.seed)
     begin = None if start is None else np.repeat(start[:, None], len(costs.C), axis=1)
-    return SOFT_MARGINS[name].of(costs, options.squares, options.gap, begin)
+    return SOFT_MARGINS[base_name(name)].of(costs, options.squares, options.gap, begin).with_options(name)

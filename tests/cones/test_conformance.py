@@ -1,6 +1,10 @@
 """Every method on cones keeps the laws of the protocol."""
 
+import shutil
+import tempfile
+import weakref
 from functools import cache
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -8,8 +12,9 @@ import numpy as np
 import dfeas
 from dfeas.cones.product import Placing, Product
 from dfeas.cones.space import CONE_METHODS, ConeEngine
+from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.local import LocalEngine
-from dfeas.methods.protocol import Facts, Sparse
+from dfeas.methods.protocol import Facts, ScratchVector, Sparse
 from tests.cones.making import CONE
 from tests.cones.plain import all_columns, cones_of, problem, scaled, spectrum, unit
 from tests.conformance.methods import Instance, MethodTests
@@ -40,11 +45,16 @@ class TestConeMethods(MethodTests):
         X, given = self.rows(family)
         A, dataset = scaled(X, self.cone), dfeas.from_cone_rows(given, self.cone)
         source = Placing(Product.from_scs(self.cone), dataset.block_rows).source
-        engine = ConeEngine(LocalEngine(dataset, 1))
+        folder = Path(tempfile.mkdtemp())
+        engine = ConeEngine(LocalEngine(dataset, 1, Scratch(folder)))
+        weakref.finalize(engine, shutil.rmtree, folder, ignore_errors=True)
         reader = ConeEngine(LocalEngine(dataset, 1))
 
         def image(gordan: Any) -> float:
-            if not isinstance(gordan, Sparse):
+            if isinstance(gordan, ScratchVector):
+                stored = engine.scratch.read(gordan.name, range(dataset.n))
+                gordan = Sparse.of(stored)
+            elif not isinstance(gordan, Sparse):
                 kept = reader.run(gordan.question(0.0))
                 gordan = Sparse(kept.index(), kept.weight())
             x = np.zeros(len(X))

@@ -131,7 +131,7 @@ def test_commands_answer_for_cones_and_refuse_what_is_for_points(tmp_path: Path)
         ("svm", data, *run),
         *(("solve", data, *run, word) for word in ("--intercept", "--hard-margin", "--separation", "--one-vs-rest")),
         ("solve", data, *run, "--kernel", "rbf"),
-        ("solve", data, *run, "--method", "ispvn"),
+        ("solve", data, *run, "--method", "snkpvn"),
         ("solve", data, *run, "--also", data),
         ("solve", data, *run, "--also", data, "--mask", mask),
         ("solve", data, *run, "--labels", mask),

@@ -1,7 +1,7 @@
 """Each kernel method's guarantee at every iterate, on problems whose Gram matrix and margin are computed without it."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -158,6 +158,64 @@ def test_the_gap_of_lemmas_8_and_9_holds_at_every_step(name: str, family: str) -
             seen += 1
         before = state
     assert seen > 3
+
+
+def printed(name: str, G: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Algorithms 4 (SNKP), 6 (SNKPVN) and 7 (ISNKPVN) as they are printed: alpha_k, p_k and alpha_k+1 of each step."""
+    n, entropic = len(G), name == "smooth-perceptron"
+    q, lambda_ = np.full(n, 1 / n), 1.0 if entropic else float(n)
+
+    def near(alpha: np.ndarray, mu: float) -> np.ndarray:
+        if not entropic:
+            return on_simplex(q - G @ alpha / mu)
+        exponents = -G @ alpha / mu
+        weights = np.exp(exponents - exponents.max())
+        return np.asarray(weights / weights.sum())
+
+    while True:
+        alpha, mu, delta = q, 2 * lambda_, math.sqrt(q @ G @ q) / 2
+        p = answer = near(alpha, mu)
+        for k in range(10**6):
+            theta = 2 / (k + 3)
+            after = (1 - theta) * (alpha + theta * p) + theta**2 * answer
+            yield alpha, p, after
+            if name.startswith("ispvn") and math.sqrt(p @ G @ p) < delta:
+                break
+            alpha, mu = after, (1 - theta) * mu
+            answer = near(alpha, mu)
+            p = (1 - theta) * p + theta * answer
+        q = p
+
+
+@pytest.mark.parametrize("name", ["smooth-perceptron", "snkpvn:lambda=n", "ispvn:lambda=n"])
+@pytest.mark.parametrize("family", SEPARABLE)
+def test_iterates_are_those_of_the_paper_and_ends_are_of_all_that_is_known(name: str, family: str) -> None:
+    """p_k and alpha_k+1 are tried as separators beside the paper's alpha_k, and in Algorithms 6 and 7 all as certificates."""
+    found = problem(family)
+    G, method, papers, best, gain, steps = found.G, KernelSpace(found.kernel).method(name), -1.0, -1.0, 0.0, 0
+    paper, least = printed(name, G), 1.0
+    for products, state in enumerate(states(method, found.engine(), found.facts, 80), 1):
+        if products == 1:
+            continue
+        alpha, p, after = next(paper)
+        margins = [float((G @ each).min()) / length(found, each) for each in (alpha, p, after)]
+        papers, best = max(papers, margins[0]), max(best, *margins)
+        shown = [p] if name == "smooth-perceptron" else [alpha, p, after]
+        least = min(least, *(length(found, each) for each in shown))
+        if name == "smooth-perceptron":
+            known = state.y.alpha, state.Ax.alpha
+            expected: tuple[np.ndarray, ...] = alpha, p
+        elif state.loop.k == 0:  # the loop has ended with p_k
+            known, expected = (state.loop.q,), (p,)
+        else:
+            known, expected = (state.loop.p.alpha, state.loop.y.alpha), (p, after)
+        for mine, its in zip(known, expected, strict=True):
+            np.testing.assert_allclose(mine, its, rtol=0, atol=1e-12)
+        bracket = method.evidence(state).bracket
+        assert (bracket.lower, bracket.upper) == (pytest.approx(best, abs=1e-11), pytest.approx(least, abs=1e-11))
+        gain, steps = max(gain, best - papers), steps + 1
+    assert steps == 79
+    assert gain > 1e-3
 
 
 @pytest.mark.parametrize("family", SEPARABLE)

@@ -11,6 +11,9 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
 import dfeas
+from dfeas.data.open import open_source
+from dfeas.data.source import DataSpec, Source, Transform
+from dfeas.data.views import transform_features
 from dfeas.linalg.blas import heard
 from dfeas.methods.margin_perceptron import margin_perceptron
 from dfeas.methods.mistakes import correct
@@ -19,7 +22,7 @@ from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import METHODS
 from dfeas.methods.winnow import winnow
 from dfeas.records import replace
-from tests.methods.making import FAMILIES, best_margin, in_memory, problem, states
+from tests.methods.making import FAMILIES, best_margin, engine_of, in_memory, problem, states
 
 planted = given(st.integers(2, 12), st.integers(10, 200), st.sampled_from([0.3, 0.1, 0.03]), st.integers(0, 999))
 
@@ -138,6 +141,34 @@ def test_online_perceptron_is_the_loop_over_the_stream(kind: str, options: dict[
         assert (state.count.index == np.flatnonzero(count)).all()
         assert (state.count.amount == count[count > 0]).all()
         assert engine.passes == passes
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_online_perceptron_of_points_as_stored_is_that_of_the_notes(intercept: bool, seed: int) -> None:
+    """``lengths`` divides all points by one number R, which no sign sees: w is R times y, and so is the bias."""
+    points, _ = scaled(seed)
+    labels = np.where(np.random.default_rng(seed).random(points.shape[1]) < 0.5, 1, -1)
+    X = points.T * labels[:, None]
+    Z = np.hstack([X, np.ones((len(X), 1))]) if intercept else X
+    R, n = float(np.linalg.norm(Z, axis=1).max()), len(X)
+    plain = open_source(Source(DataSpec(X, labels, intercept=intercept)))
+    engine = engine_of(transform_features(plain, Transform(normalize=False, points=n, length=R)))
+    w, count = np.zeros(Z.shape[1]), np.zeros(n)
+    for state in states(OnlinePerceptron(), engine, Facts(Z.shape[1], n), 10_000):
+        for t in range(n):
+            if labels[t] * (w @ Z[t]) <= 0:
+                w += labels[t] * Z[t]
+                count[t] += 1
+        np.testing.assert_allclose(R * state.y, w, rtol=0, atol=1e-12 * np.linalg.norm(w))
+        np.testing.assert_array_equal(state.count.index, np.flatnonzero(count))
+        np.testing.assert_array_equal(state.count.amount, count[count > 0])
+        if state.mistakes == 0:
+            break
+    assert count.sum() <= (R / best_margin(Z.T * labels)) ** 2  # Block and Novikoff, of the lengths as they are
+    found = dfeas.solve(X, labels, method="online-perceptron", transform="lengths", intercept=intercept, max_passes=10_000)
+    assert (found.verdict, found.iterations) == ("feasible", count.sum())
+    np.testing.assert_allclose(found.separator, w / np.linalg.norm(w), rtol=0, atol=1e-12)
 
 
 @planted

@@ -178,6 +178,10 @@ class SoftMargin(Protocol):
     def of(cls, costs: SampleCosts, squares: Floats, gap: float, start: Floats | None) -> SoftMargin:
         """For some problems up to a gap, from ``start`` (m, k) if there is one; ``squares`` (m,) are those of ``Width``."""
 
+    def with_options(self, name: str) -> SoftMargin:
+        """The same with the options that stand after its ``name``."""
+        return self
+
     @classmethod
     def cost(cls, facts: Facts, k: int) -> MarginCost:
         """What k problems take."""

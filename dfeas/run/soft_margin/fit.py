@@ -22,7 +22,7 @@ from dfeas.data.source import view_text
 from dfeas.engine.protocol import Engine
 from dfeas.errors import AwayError
 from dfeas.geometry.protocol import LoadCost, facts_of
-from dfeas.methods.registry import SOFT_MARGINS
+from dfeas.methods.registry import SOFT_MARGINS, base_name
 from dfeas.methods.soft_margin.band import Width
 from dfeas.methods.soft_margin.problem import STEEP, Progress, SoftMargin, least_memory
 from dfeas.passes.protocol import Question, of_class
@@ -169,7 +169,7 @@ class SoftMarginTarget:
     @property
     def abreast(self) -> int:
         """As many classes as leave each what it wants, or needs."""
-        k, method, memory = self.options.problems, SOFT_MARGINS[self.job.methods[0]], self.job.asked.memory
+        k, method, memory = self.options.problems, SOFT_MARGINS[base_name(self.job.methods[0])], self.job.asked.memory
 
         def cost_of(count: int) -> LoadCost:
             facts = facts_of(self.session.dataset, memory // count)

@@ -97,6 +97,60 @@ def test_the_stochastic_steps_have_both_ends_too(small: tuple[Any, ...]) -> None
     assert found[-1].best.objective[0] < 1.05 * minimum
 
 
+@pytest.mark.parametrize(("intercept", "sparse", "alpha"), [(False, False, 0.05), (True, False, 0.3), (True, True, 0.02)])
+def test_steps_of_one_length_are_those_of_the_notes_and_have_their_bounds(intercept: bool, sparse: bool, alpha: float) -> None:
+    """The loop as it is printed, with n C for its C, and weights of the classes."""
+    X, y = overlapping(400, 5, 3)
+    C, n, Z = 0.7, 400, np.hstack([X, np.ones((400, 1))]) if intercept else X
+    share = np.where(y > 0, 1.0, 0.5)
+    given = scipy.sparse.csr_array(X) if sparse else zarr.create_array(store={}, data=X, chunks=(150, 5))
+    dataset = open_source(Source(DataSpec(given, y, intercept=intercept)))
+    engine, made = LocalEngine(dataset, 2), StochasticMargin(make_costs([C], classes=(0.5, 1.0)), np.ones(Z.shape[1]))
+    method = made.with_options(f"sgd:alpha={alpha}")
+    state = method.init(Facts(dataset.dimension, n, blocks=dataset.blocks))
+    best = dfeas.soft_margin(
+        X, y, C=C, class_weight=(0.5, 1), tol=1e-9, **({"intercept_scaling": 1} if intercept else {"intercept": False})
+    )
+    u, minimum, w, multiplier = best.y, best.objective, np.zeros(Z.shape[1]), np.zeros(n)
+    regret, squares = 0.0, 0.0
+    for _ in range(12):
+        state, mean = method.tell(state, engine.run(method.ask(state))), np.zeros_like(w)
+        for t in range(n):
+            score, pull = y[t] * (w @ Z[t]), share[t] * y[t] * Z[t]
+            slope = w / (n * C) - (pull if score < 1 else 0)
+            regret += (w @ w - u @ u) / (2 * n * C) + share[t] * (max(0, 1 - score) - max(0, 1 - y[t] * (u @ Z[t])))
+            squares += slope @ slope
+            w = w + alpha * pull - alpha / (n * C) * w if score < 1 else w - alpha / (n * C) * w
+            multiplier *= 1 - alpha / (n * C)
+            multiplier[t] += alpha * share[t] * (score < 1)
+            mean += w / n
+        np.testing.assert_allclose(alpha * state.carry.pull, w, rtol=0, atol=1e-12 * np.linalg.norm(w))
+        np.testing.assert_allclose(state.carry.mean / n, mean, rtol=0, atol=1e-12 * np.linalg.norm(w))
+        assert regret <= u @ u / (2 * alpha) + alpha / 2 * squares  # Zinkevich's
+        before, state = state.best.lower[0], method.tell(state, engine.run(method.ask(state)))
+        lower, values = state.best.lower[0], [objective(v, Z, y, C * share) for v in (w, mean)]
+        assert state.best.objective[0] <= min(values) * (1 + 1e-12)
+        assert lower <= minimum <= state.best.objective[0] * (1 + 1e-9)
+        if lower > before:  # it is worth what some share of the multipliers is, all of them in the box
+            in_box = multiplier * float((C * share / np.maximum(multiplier, 1e-300)).min())
+            total = in_box @ (Z * y[:, None])
+            part = min(1.0, in_box.sum() / (total @ total))
+            assert lower <= worth(in_box * part, C * share, Z * y[:, None], False) * (1 + 1e-9)
+    engine.close()
+    assert lower > 0.5 * minimum
+
+
+def test_steps_of_one_length_are_asked_for_by_name_and_go_on_bit_for_bit(tmp_path: Path) -> None:
+    X, y = overlapping(500, 4)
+    asked: dict[str, Any] = {"intercept": False, "method": "sgd:alpha=0.01"}
+    whole = dfeas.soft_margin(X, y, max_passes=12, **asked)
+    dfeas.soft_margin(X, y, max_passes=5, out=tmp_path / "run", **asked)
+    again = dfeas.resume(tmp_path / "run", X, y, max_passes=12)
+    assert again.method == whole.method == "sgd:alpha=0.01"
+    assert (again.objective, again.lower) == (whole.objective, whole.lower)
+    assert whole.objective < dfeas.soft_margin(X, y, max_passes=12, **asked | {"method": "sgd"}).objective
+
+
 @pytest.mark.parametrize("direct", [4000, 3])
 def test_the_squared_hinge_agrees_with_liblinear(direct: int) -> None:
     X, y = overlapping(1500, 12)
@@ -313,6 +367,9 @@ def test_edges_end_with_a_gap(name: str) -> None:
         ({"loss": "log"}, "loss log"),
         ({"method": "sgd", "folds": 3}, "sgd"),
         ({"method": "sgd"}, "intercept_scaling=1"),
+        *(({"method": name}, "expected sgd, or sgd:alpha=A, A above 0 and below") for name in ("sgd:alpha=0", "sgd:step=1")),
+        ({"method": "auto:alpha=1"}, "expected auto or sgd"),
+        ({"method": "sgd:alpha=50", "intercept": False}, "below n C = 50"),
         ({"intercept_scaling": 0.0}, "intercept_scaling"),
         ({"intercept_scaling": 2.0, "intercept": False}, "for points with an intercept"),
         ({"class_weight": (1, -1)}, "class weights"),
