@@ -165,3 +165,26 @@ def test_no_forged_certificate_proves_what_is_false(kernel: NormalisedKernel | N
     assert accepted["as it was"] >= len(instances())
     refused = ("other data", "one is NaN", "one is infinite", "descending", "twice", "beyond", "below")
     assert sum(accepted[name] for name in refused) == 0 if kernel else accepted["other data"] == 0
+
+
+MALFORMED: dict[str, tuple[str, dict[str, Any], str]] = {
+    "points beside y": ("separator", {"support": np.arange(1)}, "has no weights"),
+    "weights beside y": ("separator", {"weights": np.ones(1)}, "has no weights"),
+    "a shorter y": ("separator", {"y": np.ones(1)}, "the separator has 1 entries, the data 2 features"),
+    "y = 0": ("separator", {"y": np.zeros(2)}, "zero or not finite"),
+    "y without an end": ("separator", {"y": np.array([np.inf, 1.0])}, "zero or not finite"),
+    "another length of y beside weights": ("gordan", {"y": np.ones(3)}, "has not 2 finite entries"),
+    "no number in y beside weights": ("gordan", {"y": np.array([np.nan, 1.0])}, "has not 2 finite entries"),
+    "no y of a ball": ("ball", {}, "has not 2 finite entries"),
+    "half of all": ("gordan", {"weights": np.full(2, 0.25)}, "their sum is"),
+    "a plane": ("hyperplane", {}, "proves nothing"),
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_what_a_certificate_lacks_or_has_too_much_of_is_said(name: str) -> None:
+    kind, changes, said = MALFORMED[name]
+    data = marked(np.array([[1.0, 2.0], [1.0, 2.0]]), np.array([1, -1]))
+    whole = {"y": np.ones(2)} if kind == "separator" else {"support": np.arange(2), "weights": np.full(2, 0.5)}
+    with pytest.raises((CheckFailedError, CorruptDataError), match=said):
+        check(LocalEngine(data, 1), data, Certificate(kind, data.fingerprint, **{**whole, **changes}))
