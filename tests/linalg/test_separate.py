@@ -669,3 +669,31 @@ def test_dependent_columns_of_many_features_take_no_matrix_of_features() -> None
     assert (x > 0).all()
     assert np.allclose(x @ columns[some], columns.mean(axis=0), atol=1e-10)
     assert x.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("length", [1.0, 1e4])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_scores_between_two_points_are_those_of_a_product(length: float, sparse: bool) -> None:
+    random = np.random.default_rng(0)
+    X = random.standard_normal((3000, 50)).astype(np.float32)
+    matrix = column_matrix(csr_array(X) if sparse else X, 1 / np.linalg.norm(X, axis=1))
+    ends = [length * v / np.linalg.norm(v) for v in random.standard_normal((2, 50))]
+    first, second = (matrix.scores(v, within=1e-4) for v in ends)
+    v, exact = 0.7 * ends[0] + 0.3 * ends[1], matrix.scores(0.7 * ends[0] + 0.3 * ends[1], np.inf)
+    found = matrix.settle(0.7 * first + 0.3 * second, v, within=1e-4)
+    error = AT.narrow * float(np.linalg.norm(v))
+    assert np.abs(found - exact).max() <= max(1e-4, error)
+    if error > 1e-4:
+        assert np.abs(found - exact)[exact < 1].max() <= 1e-12 * length
+
+
+@pytest.mark.parametrize("factor", [1.0, 20.0, 1e25])
+def test_features_are_equilibrated_where_sums_in_float64_say_so(factor: float) -> None:
+    X = np.random.default_rng(1).standard_normal((AT.large // 64, 64)).astype(np.float32)
+    X[:, 3] *= factor
+    norm = np.linalg.norm(X.astype(np.float64), axis=1)
+    narrow = column_matrix(X, 1 / norm)
+    wide = column_matrix(X.astype(np.float64), 1 / norm)
+    assert narrow.large
+    assert np.array_equal(narrow.equilibrate().feature, wide.equilibrate().feature)
+    assert (narrow.equilibrate() is narrow) == (factor < 30)
