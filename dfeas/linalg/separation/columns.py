@@ -118,8 +118,11 @@ class ColumnMatrix(Struct, frozen=True, dict=True):
     def some(self, rows: Indices) -> ColumnMatrix:
         if len(rows) * self.shape[1] <= AT.tile_bytes:
             return replace(self, points=self.points[rows], scale=self.scale[rows])
-        points, middle = fresh((len(rows), self.shape[1]), self.points.dtype), len(rows) // 2
-        halves = slice(0, middle), slice(middle, len(rows))
+        return self._take_into(fresh((len(rows), self.shape[1]), self.points.dtype), rows)
+
+    def _take_into(self, points: NDArray[Any], rows: Indices) -> ColumnMatrix:
+        """Some columns, copied into memory for their points (r, d)."""
+        halves = cut_evenly(len(rows), 2)
 
         def take(i: int) -> None:
             # another mode would make a copy first
@@ -127,6 +130,15 @@ class ColumnMatrix(Struct, frozen=True, dict=True):
 
         side_by_side(take, 2)  # most of it is what fresh memory takes
         return replace(self, points=points, scale=self.scale[rows])
+
+    def _take_active(self, rows: Indices) -> ColumnMatrix:
+        """Some columns until the next call, in memory that stays as long as this matrix: fresh memory takes as long as a product."""
+        held = vars(self).get("active")
+        if held is None or len(held) < len(rows):
+            vars(self).pop("active", None)
+            del held
+            held = vars(self)["active"] = fresh((len(rows), self.shape[1]), self.points.dtype)
+        return self._take_into(held[: len(rows)], rows)
 
     def part(self, rows: Indices) -> ColumnMatrix:
         """Some columns, by ascending rows, in float64 products; of all of them no copy is made."""
@@ -278,7 +290,7 @@ class ColumnMatrix(Struct, frozen=True, dict=True):
         """
         rows, part, square = np.flatnonzero(active), self, self.scale**2 * active
         if 2 * len(rows) <= len(active):
-            part, square = self.some(rows), square[rows]
+            part, square = self._take_active(rows), square[rows]
         groups = self._groups(len(square))
 
         def product(v: Floats) -> Floats:
