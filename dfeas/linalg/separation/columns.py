@@ -132,7 +132,7 @@ class ColumnMatrix(Struct, frozen=True, dict=True):
         return replace(self, points=points, scale=self.scale[rows])
 
     def _take_active(self, rows: Indices) -> ColumnMatrix:
-        """Some columns until the next call, in memory that stays as long as this matrix: fresh memory takes as long as a product."""
+        """Some columns until the next call, in memory that stays with this matrix: fresh memory takes as long as a product."""
         held = vars(self).get("active")
         if held is None or len(held) < len(rows):
             vars(self).pop("active", None)
