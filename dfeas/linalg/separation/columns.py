@@ -135,10 +135,14 @@ class ColumnMatrix(Struct, frozen=True, dict=True):
         """Some columns until the next call, in memory that stays with this matrix: fresh memory takes as long as a product."""
         held = vars(self).get("active")
         if held is None or len(held) < len(rows):
-            vars(self).pop("active", None)
+            self.forget_active()
             del held
             held = vars(self)["active"] = fresh((len(rows), self.shape[1]), self.points.dtype)
         return self._take_into(held[: len(rows)], rows)
+
+    def forget_active(self) -> None:
+        """Free the memory of active columns."""
+        vars(self).pop("active", None)
 
     def part(self, rows: Indices) -> ColumnMatrix:
         """Some columns, by ascending rows, in float64 products; of all of them no copy is made."""

@@ -90,6 +90,7 @@ def _solve(matrix: ColumnMatrix, start: Solution | None, tolerance: float | None
     solution = None if tolerance is not None else fast(matrix, some, C * weight, eps)
     if solution is not None:
         return solution
+    some.newton.matrix.forget_active()
     if tolerance is None and len(some.rows) <= AT.first * matrix.shape[1]:
         solution = _among_first(matrix, some, C)
         if solution is not None:
