@@ -711,13 +711,14 @@ def test_scores_between_two_points_are_those_of_a_product(length: float, sparse:
         assert np.abs(found - exact)[exact < 1].max() <= 1e-12 * length
 
 
+@pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("factor", [1.0, 20.0, 1e25])
-def test_features_are_equilibrated_where_sums_in_float64_say_so(factor: float) -> None:
+def test_features_are_equilibrated_where_sums_in_float64_say_so(factor: float, sparse: bool) -> None:
     X = np.random.default_rng(1).standard_normal((AT.large // 64, 64)).astype(np.float32)
     X[:, 3] *= factor
     norm = np.linalg.norm(X.astype(np.float64), axis=1)
-    narrow = column_matrix(X, 1 / norm)
+    narrow = column_matrix(csr_array(X) if sparse else X, 1 / norm)
     wide = column_matrix(X.astype(np.float64), 1 / norm)
     assert narrow.large
-    assert np.array_equal(narrow.equilibrate().feature, wide.equilibrate().feature)
+    assert narrow.equilibrate().feature == pytest.approx(wide.equilibrate().feature, rel=1e-12)
     assert (narrow.equilibrate() is narrow) == (factor < 30)
