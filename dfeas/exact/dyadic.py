@@ -84,6 +84,8 @@ class Dyadic(Struct, frozen=True, eq=False):
         return np.array([(d > 0) - (d < 0) for d in self.digits.ravel().tolist()], np.int8).reshape(self.digits.shape)
 
 
+MOST_PLANES = 8
+"""Digits of points, up to which they are multiplied digit by digit."""
 STEP = 28
 """Bits of a digit of an exact sum: in int64 digits of 2**34 points add up, in float64 those of 2**24."""
 
@@ -123,6 +125,38 @@ class ExactSums(Struct, eq=False):
         for place, digits in self.digits.items():
             total = total + (digits.astype(object) << (STEP * (place - least)))
         return Dyadic(total, STEP * least)
+
+
+def multiply_exactly(points: Floats, x: Dyadic) -> Dyadic:
+    """Products (r,) of points (r, d) with integers (d,). Both are cut into digits of so few bits that float64 adds up products
+    of them exactly, an eighth of what integers take; these are for entries so far apart that there would be many digits.
+    """
+    step, rest, planes = (53 - points.shape[1].bit_length()) // 2, points.copy(), dict[int, Floats]()
+    signs, left, vectors = np.sign(x.digits), np.abs(x.digits), list[Floats]()
+    while left.any():
+        vectors.append(np.asarray(signs * (left & ((1 << step) - 1)), np.float64))
+        left = left >> step
+    greatest = max(rest.max(initial=0.0), -rest.min(initial=0.0))
+    if not (vectors and 2.0**-900 < greatest < 2.0**900):  # magnitudes at which nothing over- or underflows here
+        return Dyadic.of(points) @ x
+    place = int(np.frexp(greatest)[1]) // step
+    while True:
+        anchor, unit = np.ldexp(3.0, 51 + step * place), np.ldexp(1.0, -step * place)
+        whole = rest + anchor
+        whole -= anchor
+        rest -= whole
+        whole *= unit
+        planes[place] = whole @ np.stack(vectors, axis=1)
+        if not rest.any():
+            break
+        place -= 1
+        if len(planes) == MOST_PLANES:
+            return Dyadic.of(points) @ x
+    total = np.zeros(len(points), object)
+    for at, sums in planes.items():
+        for i, digits in enumerate(sums.T):
+            total = total + (digits.astype(np.int64).astype(object) << (step * (at - place + i)))
+    return Dyadic(total, step * place + x.exponent)
 
 
 def common(values: Floats) -> tuple[Integers, NDArray[np.int64]]:

@@ -113,11 +113,23 @@ def cut_evenly(count: int, pieces: int) -> list[slice]:
 
 
 def side_by_side(function: Callable[[int], R], count: int) -> list[R]:
-    """function(0) .. function(count - 1), in threads where there are several processors."""
-    threads = min(count, threads_here())
-    if threads <= 1:
-        return [function(i) for i in range(count)]
-    return list(_pool().map(function, range(count)))
+    """function(0) .. function(count - 1), in this thread, and in others where there are several processors."""
+    found: dict[int, R] = {}
+    turns = iter(range(count))
+
+    def take_turns() -> None:
+        for i in turns:
+            found[i] = function(i)
+
+    # one task for each further thread: one for each piece took a tenth of a product of conjugate gradients to hand over
+    others = [_pool().submit(take_turns) for _ in range(min(count, threads_here()) - 1)]
+    try:
+        take_turns()
+    finally:
+        for other in others:
+            if not other.cancel():
+                other.result()
+    return [found[i] for i in range(count)]
 
 
 @contextmanager

@@ -1,12 +1,12 @@
 """A selection on whose read somebody else looks at the same blocks: the checker, at the separator that is asked about.
 
-Where the selection finds a point on the wrong side there is nothing to look at, and so nothing is shown of all points.
+Where the selection has found a point on the wrong side there is nothing to look at, and so nothing is shown of all points.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -52,6 +52,7 @@ class Inspected(ScoringPass):
 
     pass_: Select
     look: Look
+    wrong: list[int] = field(default_factory=list)  # blocks with a point on the wrong side: nothing is looked at after one
 
     def scored_by(self) -> Floats:
         return self.pass_.y
@@ -65,7 +66,9 @@ class Inspected(ScoringPass):
 
     def _look_at(self, block: Block, partial: SelectPartial) -> Inspections:
         sides = block.sides
-        if partial.low <= 0 or not block.size:
+        if partial.low <= 0:
+            self.wrong.append(block.start)
+        if self.wrong or not block.size:
             return partial, None
         return partial, self.look(block.start, block.points, sides.label if sides.codes is None else sides.codes)
 

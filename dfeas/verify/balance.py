@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.exact.arithmetic import UP_SUMS, Floats, Indices, gamma
-from dfeas.exact.dyadic import Dyadic, Integers, common
+from dfeas.exact.dyadic import Dyadic, Integers, common, multiply_exactly
 from dfeas.exact.integers import independent, solve
 
 SHARES = (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)
@@ -98,8 +98,8 @@ def _by_inverse(columns: Floats, w: Floats) -> Balance | None:
 def _residual(columns: Floats, x: Dyadic) -> Floats:
     """-Cx, exact but for its last bits. In pieces: integers take much memory."""
     rows = max(1, 200_000 // columns.shape[1])  # entries that are integers at a time
-    pieces = [-(Dyadic.of(columns[i : i + rows]) @ x) for i in range(0, len(columns), rows)]
-    return np.concatenate([piece.floats() for piece in pieces])
+    pieces = [multiply_exactly(columns[i : i + rows], x) for i in range(0, len(columns), rows)]
+    return np.concatenate([(-piece).floats() for piece in pieces])
 
 
 def _choose_columns(columns: Floats, w: Floats) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

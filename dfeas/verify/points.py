@@ -81,6 +81,7 @@ class Sight(Struct, frozen=True, eq=False):
     codes: Sequence[int | None]  # the label that counts as +1, of each
     transform: ViewTransform | None
     point: Floats | None  # that all are seen from
+    known: list[float]  # least margins that were proved of points of each, which fall as blocks are looked at
     sign: int = 1  # of labels as somebody else has read them, whose product with it are those that are stored
     most: int = WRONG
 
@@ -90,13 +91,14 @@ class Sight(Struct, frozen=True, eq=False):
         codes = [code_of(data, certificate) for certificate in certificates]
         transform = transform_of(data.view, data.m)
         sign, rows = -1 if data.positive == -1 else 1, (data.block_rows, data.chunk_rows)
-        return cls(data.where, *rows, data.intercept, certificates, codes, transform, point_of(data), sign)
+        known = [math.inf] * len(certificates)
+        return cls(data.where, *rows, data.intercept, certificates, codes, transform, point_of(data), known, sign)
 
     def __call__(self, start: int, points: Any, label: NDArray[Any]) -> Tallies | None:
         """What points (b, m) from ``start`` on, and labels as others have read them, show; None where they show nothing."""
         label = label if self.sign == 1 else -label
         block = Block(start // self.block_rows, start, points, points, label, checksums_of(points, label, self.chunk_rows))
-        shown = attempt(self.look, block, [math.inf] * len(self.certificates))
+        shown = attempt(self.look, block)
         return None if isinstance(shown, CheckFailedError) else shown
 
     @property
@@ -109,8 +111,8 @@ class Sight(Struct, frozen=True, eq=False):
         sign = signs_of(block.label, code)
         return SignedBlock(self.where, block.start, block.points, sign, self.intercept, origin, *self._view)
 
-    def look(self, block: Block, known: list[float]) -> Tallies:
-        """What a block shows; ``known`` are the least margins that others have shown, and gets this one's."""
+    def look(self, block: Block) -> Tallies:
+        """What a block shows: its least margin only where that may be less than what others have shown."""
         transform, intercept = self.transform, self.intercept
         scaling, length = self._view
         separators = [each.y for each in self.certificates if each.kind == "separator" and not each.integers]
@@ -124,8 +126,8 @@ class Sight(Struct, frozen=True, eq=False):
             shown.signs = shown.signs and bool(stored.label.all())
             if certificate.kind == "separator":
                 quick = None if certificate.integers else next(fast, None)
-                look_at_scores(tally, stored, parts_of(certificate), quick, known[place])
-                known[place] = min(known[place], tally.margin)
+                look_at_scores(tally, stored, parts_of(certificate), quick, self.known[place])
+                self.known[place] = min(self.known[place], tally.margin)
             else:
                 look_at_weights(tally, stored, certificate)
         return shown
@@ -175,8 +177,7 @@ class Points(Checker):
         return blocks_of(data, (certificate.support for certificate in certificates))
 
     def look(self, data: Data, certificates: Sequence[Certificate]) -> Callable[[Block], Tallies]:
-        sight, known = replace(Sight.of(data, certificates), most=self.most), [math.inf] * len(certificates)
-        return lambda block: sight.look(block, known)
+        return replace(Sight.of(data, certificates), most=self.most).look
 
     def conclude(
         self, part: Tallies, certificates: Sequence[Certificate], data: Data, read: Callable[..., Any]

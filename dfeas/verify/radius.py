@@ -45,12 +45,21 @@ def bound_radius(units: Floats, x: Floats, off: float) -> float:
     with np.errstate(all="ignore"):
         q, triangle = np.linalg.qr(units * root[:, None])
         try:
-            rule = root[:, None] * np.linalg.solve(triangle, q.T).T
+            rule = root[:, None] * _solve(triangle, q.T).T
         except np.linalg.LinAlgError:
             return 0.0
         if not np.isfinite(rule).all():
             return 0.0
         return _prove_radius(units, x / x.sum(), rule, off)
+
+
+def _solve(triangle: Floats, wanted: Floats) -> Floats:
+    """R X = B for an upper triangle; raises LinAlgError for a zero on its diagonal. NumPy takes three times as long for it."""
+    if len(triangle) <= 256:  # which take less than the loading of ``scipy.linalg``
+        return np.asarray(np.linalg.solve(triangle, wanted), np.float64)
+    import scipy
+
+    return np.asarray(scipy.linalg.solve_triangular(triangle, wanted, check_finite=False))
 
 
 def _prove_radius(units: Floats, x: Floats, rule: Floats, off: float) -> float:

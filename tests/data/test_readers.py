@@ -1,11 +1,14 @@
 """Every source of points: the same dataset from each, with the names that it has, and nothing where it ends too early."""
 
+import os
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dfeas
+from dfeas.data.storage.readers import advise_chunk
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.records import replace
 from tests.data.making import FILES, NAMES, SOURCES, M, N, flip, opened, points_of, source, stored
@@ -63,3 +66,34 @@ def test_a_bit_of_an_archive_is_damage_and_leaves_nothing(name: str, tmp_path: P
     with pytest.raises((CorruptDataError, BadInputError), match=r"damaged|not a readable|line \d"):
         dfeas.ingest(given, tmp_path / "data", block_rows=64, **options)
     assert not (tmp_path / "data").exists()
+
+
+def test_the_kernel_is_asked_for_what_the_page_cache_has_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, int]] = []
+    posix_fadvise = os.posix_fadvise
+
+    def record(descriptor: int, offset: int, length: int, advice: int) -> None:
+        asked.append((offset, length))
+        posix_fadvise(descriptor, offset, length, advice)
+
+    path = tmp_path / "chunk"
+    path.write_bytes(bytes(1 << 20))
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "posix_fadvise", record)
+            path.read_bytes()
+            advise_chunk(str(path), 0, 0)
+            if os.preadv(descriptor, [bytearray(1)], 0, os.RWF_NOWAIT) == 1:
+                assert not asked
+            posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            with suppress(BlockingIOError):
+                if os.preadv(descriptor, [bytearray(1)], 0, os.RWF_NOWAIT) == 1:
+                    pytest.skip("this storage keeps what it is told not to")
+            advise_chunk(str(path), 0, 0)
+            advise_chunk(str(path), 4096, 8192)
+            assert asked[0] == (0, 0)
+            advise_chunk(str(tmp_path / "missing"), 0, 0)
+    finally:
+        os.close(descriptor)

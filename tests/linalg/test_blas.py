@@ -12,7 +12,7 @@ import scipy.linalg
 from threadpoolctl import threadpool_limits
 
 from dfeas.linalg.basic import LOADING, solve_triangular
-from dfeas.linalg.blas import controller, one_thread
+from dfeas.linalg.blas import controller, one_thread, side_by_side
 from dfeas.linalg.separation.conflict import conflict
 from dfeas.linalg.separation.solver import solve
 from dfeas.linalg.separation.sparse_columns import column_matrix
@@ -107,3 +107,25 @@ def test_scipy_has_one_thread_wherever_a_solver_calls_it(monkeypatch: pytest.Mon
     pairs = np.vstack([points[:5], -points[:5]])
     assert conflict(column_matrix(pairs, 1 / np.linalg.norm(pairs, axis=1)), np.full(10, 0.1)) is not None
     assert called == {"qr", "solve_triangular", "dposv"}
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 7])
+def test_pieces_side_by_side_come_in_their_order(count: int) -> None:
+    assert side_by_side(lambda i: i * i, count) == [i * i for i in range(count)]
+
+
+@pytest.mark.parametrize("bad", [0, 3, 6])
+def test_pieces_side_by_side_have_all_ended_when_one_has_failed(bad: int) -> None:
+    begun: list[int] = []
+    ended: list[int] = []
+
+    def work(i: int) -> None:
+        begun.append(i)
+        if i == bad:
+            raise ZeroDivisionError
+        np.ones(1 << 18).sum()
+        ended.append(i)
+
+    with pytest.raises(ZeroDivisionError):
+        side_by_side(work, 7)
+    assert sorted(begun) == sorted([*ended, bad])

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from dfeas.linalg.points import PART, add_combinations, product, terms, times
+from dfeas.linalg.points import LINE_BYTES, PART, SLAB_BYTES, add_combinations, copy_rows, fresh, product, terms, times
+from dfeas.machine import used_bytes
 from dfeas.passes.block import rounding
 
 SHAPES = [(1, 1), (3, 20), (300, 7), (5, PART), (5, PART + 1), (200, 3 * PART + 5), (130, 2 * PART), (9, 50_000)]
@@ -46,3 +47,20 @@ def test_wide_points_have_fewer_terms_than_features() -> None:
     assert terms(np.empty((2, PART))) == PART
     assert terms(np.empty((2, PART + 1))) == PART + 1
     assert terms(np.empty((2, 100_000))) == PART + 24
+
+
+def test_arrays_that_stay_lie_apart_on_lines_of_their_own() -> None:
+    arrays = [fresh((rows, 1000), np.dtype(np.float32)) for rows in (1, 40, 33, 1500, 700, 900, 2000, 50)]
+    for i, array in enumerate(arrays):
+        array[:] = i
+    assert all((array == i).all() for i, array in enumerate(arrays))
+    assert all(array.ctypes.data % LINE_BYTES == 0 for array in arrays if array.nbytes >= 1 << 17)
+
+
+def test_copies_of_rows_that_are_gone_leave_no_more_than_one_slab() -> None:
+    points = np.ones((1000, 1000), np.float32)
+    before = used_bytes()[1]
+    copies = [copy_rows(points, np.arange(0, 1000, 8)) for _ in range(200)]
+    assert used_bytes()[1] - before > 200 * copies[0].nbytes // 2
+    copies.clear()
+    assert used_bytes()[1] - before <= 2 * SLAB_BYTES

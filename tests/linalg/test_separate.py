@@ -295,13 +295,15 @@ def test_a_basic_vector_has_the_same_sum_and_few_entries(d: int, c: int, seed: i
     assert weight.sum() == pytest.approx(x.sum(), abs=1e-10 * c)
 
 
-@pytest.mark.parametrize("copies", [0, 40])
+@pytest.mark.parametrize("copies", [0, 40, -1])
 def test_many_features_follow_directions_from_a_factor_unless_columns_are_dependent(copies: int) -> None:
-    """Of the first columns some are equal to others: then a factor of them has no inverse."""
-    rng = np.random.default_rng(copies)
+    """Of the first columns some are equal to others, or nearly so: then a factor of them has no inverse, or a bad one."""
+    rng = np.random.default_rng(abs(copies))
     columns = rng.standard_normal((1500, 520))
     columns /= np.linalg.norm(columns, axis=1)[:, None]
     columns[1 : 1 + copies] = columns[0]
+    if copies < 0:
+        columns[1:3] = columns[3:5] + 1e-9 * columns[5:7]
     x = rng.exponential(size=1500)
     x /= x.sum()
     rows, weight = basic(lambda some: columns[some], 520, x)
@@ -309,6 +311,28 @@ def test_many_features_follow_directions_from_a_factor_unless_columns_are_depend
     assert (weight > 0).all()
     assert weight.sum() == pytest.approx(1, abs=1e-12)
     assert np.linalg.norm(weight @ columns[rows] - x @ columns) < 1e-12
+
+
+@pytest.mark.parametrize("part", [0, 2, 200])
+def test_a_conflict_of_many_features_has_no_part_that_is_one(part: int) -> None:
+    """Weights are exact but for noise. Of d + 1 columns all weigh; or only a part does, and noise weighs the others."""
+    random, d = np.random.default_rng(part), 300
+    columns = random.standard_normal((2 * d, d))
+    count = part or d + 1
+    if part:
+        columns[:part, part - 1 :] = 0.0
+    x = np.zeros(2 * d)
+    x[:count] = random.exponential(size=count)
+    columns[count - 1] = -(x[: count - 1] @ columns[: count - 1]) / x[count - 1]
+    size = np.linalg.norm(columns, axis=1)
+    noisy = np.maximum(x * size, 0) * (1 + 1e-9 * random.standard_normal(2 * d)) + 1e-12 * (part > 0) * random.random(2 * d)
+    found = conflict(matrix_of(columns.T), noisy / noisy.sum())
+    assert found is not None
+    rows, weight = found
+    expected = x * size / (x @ size)
+    assert rows.tolist() == list(range(count))
+    assert weight == pytest.approx(expected[:count], abs=1e-12)
+    assert np.linalg.norm((weight / size[:count]) @ columns[:count]) < 1e-14
 
 
 @pytest.mark.parametrize("distance", [1e-6, 1e-8])
@@ -669,3 +693,32 @@ def test_dependent_columns_of_many_features_take_no_matrix_of_features() -> None
     assert (x > 0).all()
     assert np.allclose(x @ columns[some], columns.mean(axis=0), atol=1e-10)
     assert x.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("length", [1.0, 1e4])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_scores_between_two_points_are_those_of_a_product(length: float, sparse: bool) -> None:
+    random = np.random.default_rng(0)
+    X = random.standard_normal((3000, 50)).astype(np.float32)
+    matrix = column_matrix(csr_array(X) if sparse else X, 1 / np.linalg.norm(X, axis=1))
+    ends = [length * v / np.linalg.norm(v) for v in random.standard_normal((2, 50))]
+    first, second = (matrix.scores(v, within=1e-4) for v in ends)
+    v, exact = 0.7 * ends[0] + 0.3 * ends[1], matrix.scores(0.7 * ends[0] + 0.3 * ends[1], np.inf)
+    found = matrix.settle(0.7 * first + 0.3 * second, v, within=1e-4)
+    error = AT.narrow * float(np.linalg.norm(v))
+    assert np.abs(found - exact).max() <= max(1e-4, error)
+    if error > 1e-4:
+        assert np.abs(found - exact)[exact < 1].max() <= 1e-12 * length
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("factor", [1.0, 20.0, 1e25])
+def test_features_are_equilibrated_where_sums_in_float64_say_so(factor: float, sparse: bool) -> None:
+    X = np.random.default_rng(1).standard_normal((AT.large // 64, 64)).astype(np.float32)
+    X[:, 3] *= factor
+    norm = np.linalg.norm(X.astype(np.float64), axis=1)
+    narrow = column_matrix(csr_array(X) if sparse else X, 1 / norm)
+    wide = column_matrix(X.astype(np.float64), 1 / norm)
+    assert narrow.large
+    assert narrow.equilibrate().feature == pytest.approx(wide.equilibrate().feature, rel=1e-12)
+    assert (narrow.equilibrate() is narrow) == (factor < 30)

@@ -1,6 +1,7 @@
 """Batches: what is met before all, as their law has it, and few passes with few columns."""
 
 from collections.abc import Callable, Iterator
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,21 @@ def test_data_that_is_read_faster_than_its_columns_are_solved_has_no_batches() -
     assert not schedule(replace(facts, tolerance=0.1), facts.n, 0).batches
     assert not schedule(facts, 40_000, 0).batches  # memory holds fewer than with batches
     assert held_columns(facts) <= 50_000 < (1 + AT.fill) * 20_000
+
+
+@given(st.integers(50, 2000), st.floats(600, 20_000), st.floats(1.0, 8.0))
+def test_memory_without_room_for_a_band_is_filled_with_one_behind_batches(m: int, ratio: float, room: float) -> None:
+    """Halfspace 316 x 2,400,000 in 200 MB, which hold 36,656 columns, takes 2.27 reads, and 3.5 without batches."""
+    n = int(m * ratio)
+    count = max(isqrt(m * n), AT.sample_least * m)
+    facts, cap = Facts(m, n, 1 << 40, 500, 4), int(room * count)
+    plan = schedule(facts, cap, 0)
+    first = max(AT.sample * m, cap // AT.cramped_sample)
+    if first + (3 * AT.taken + AT.band) * m < cap < AT.cramped * count and not AT.worth * count > n:
+        assert plan.batches
+        assert plan.share(facts.blocks) < AT.met + 0.05
+        assert plan.columns == min(cap, plan.columns - plan.band + AT.fill * count)
+        assert plan.band >= AT.band * m
 
 
 def test_little_memory_meets_half_of_the_data_before_a_pass_that_finds_too_much(arrays: Callable[..., Any]) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from dfeas.exact.dyadic import Dyadic, multiply_compensated, signs
+from dfeas.exact.dyadic import Dyadic, multiply_compensated, multiply_exactly, signs
 from dfeas.verify.balance import Balance, balance
 from tests.exact import conflicts, small_instance
 
@@ -43,6 +43,19 @@ def test_integers_hold_floats_exactly(first: list[float], second: list[float]) -
     total = Dyadic(two.digits[:width], two.exponent) + one
     for digits, a, b in zip(total.digits.tolist(), first, second, strict=False):
         assert Fraction(digits) * Fraction(2) ** total.exponent == Fraction(a) + Fraction(b)
+
+
+@given(st.integers(1, 1100), st.integers(0, 10_000), st.sampled_from((0, 30, 100, 1000)), st.booleans())
+def test_products_by_digits_are_those_of_integers(d: int, seed: int, spread: int, narrow: bool) -> None:
+    rng = np.random.default_rng(seed)
+    points = np.ldexp(rng.standard_normal((3, d)), rng.integers(-spread, 1, (3, d))) * (rng.random((3, d)) < 0.8)
+    points = points.astype(np.float32).astype(np.float64) if narrow else points
+    x = Dyadic.of(rng.standard_normal(d) * (rng.random(d) < 0.9))
+    for _ in range(seed % 3):
+        x = x + Dyadic.of(np.ldexp(rng.standard_normal(d), -60))
+    found, expected = multiply_exactly(points, x), Dyadic.of(points) @ x
+    least = min(found.exponent, expected.exponent)
+    assert found.at(least).tolist() == expected.at(least).tolist()
 
 
 @given(st.integers(1, 8), st.integers(0, 10_000), st.integers(0, 40))

@@ -131,13 +131,26 @@ def past_page_cache(path: str, buffer: NDArray[np.uint8], offset: int = 0) -> in
 
 
 def advise_chunk(path: str, offset: int, length: int) -> None:
-    """Ask the kernel to read a part of a file ahead, where it can; of length 0 to its end."""
+    """Ask the kernel to read a part of a file ahead, where it can; of length 0 to its end. Where the page cache has both ends
+    it has the rest, or reads it in one go: to go through its pages takes a third of what reading them does.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except OSError:
         return  # the read itself will say what is wrong
-    os.posix_fadvise(descriptor, offset, length, os.POSIX_FADV_WILLNEED)
-    os.close(descriptor)
+    try:
+        last = (offset + length if length else os.fstat(descriptor).st_size) - 1
+        if not (_is_cached(descriptor, offset) and _is_cached(descriptor, last)):
+            os.posix_fadvise(descriptor, offset, length, os.POSIX_FADV_WILLNEED)
+    finally:
+        os.close(descriptor)
+
+
+def _is_cached(descriptor: int, offset: int) -> bool:
+    """Whether a byte of a file can be read without waiting; False where that cannot be told, too."""
+    with suppress(OSError, ValueError):
+        return os.preadv(descriptor, [bytearray(1)], offset, os.RWF_NOWAIT) == 1
+    return False
 
 
 Take = Callable[[int], NDArray[np.uint8]]

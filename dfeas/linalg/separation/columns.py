@@ -57,6 +57,8 @@ class ColumnMatrix(Struct, frozen=True, dict=True):
 
     def equilibrate(self) -> ColumnMatrix:
         """The same columns with features brought to one size, if their sizes differ much, without what may be rounding."""
+        if self.single and self.large and self._are_alike():
+            return self
         size = np.sqrt(self.squares() / max(1, self.shape[0]))
         some, most = size > 0, float(size.max(initial=0.0))
         if not some.any() or most <= 30.0 * size[some].min():
@@ -64,6 +66,14 @@ class ColumnMatrix(Struct, frozen=True, dict=True):
         noise = 2.0**-48 * most  # smaller ones may be rounding of the largest, and then a separator along them is as thin
         factor = np.where(size > noise, 1 / np.maximum(size, noise), 1 / most)
         return self._with(factor / factor.min())
+
+    def _are_alike(self) -> bool:
+        """Whether sizes of features certainly differ little: by sums in float32, a third of what those of float64 take."""
+        squares, mass = np.zeros(self.shape[1]), (self.scale**2).astype(np.float32)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            for here, part in self._stored_tiles(range(self.shape[0]), single=True):
+                squares += mass[here] @ np.multiply(part, part, out=buffer("squares", part.shape, part.dtype))
+            return bool(squares.max() <= 25.0**2 * squares.min())
 
     def even_units(self) -> ColumnMatrix | None:
         """Columns of length 1 again where each feature is seen in a power of two for its unit; None where that is no matter."""
@@ -108,8 +118,11 @@ class ColumnMatrix(Struct, frozen=True, dict=True):
     def some(self, rows: Indices) -> ColumnMatrix:
         if len(rows) * self.shape[1] <= AT.tile_bytes:
             return replace(self, points=self.points[rows], scale=self.scale[rows])
-        points, middle = fresh((len(rows), self.shape[1]), self.points.dtype), len(rows) // 2
-        halves = slice(0, middle), slice(middle, len(rows))
+        return self._take_into(fresh((len(rows), self.shape[1]), self.points.dtype), rows)
+
+    def _take_into(self, points: NDArray[Any], rows: Indices) -> ColumnMatrix:
+        """Some columns, copied into memory for their points (r, d)."""
+        halves = cut_evenly(len(rows), 2)
 
         def take(i: int) -> None:
             # another mode would make a copy first
@@ -117,6 +130,19 @@ class ColumnMatrix(Struct, frozen=True, dict=True):
 
         side_by_side(take, 2)  # most of it is what fresh memory takes
         return replace(self, points=points, scale=self.scale[rows])
+
+    def _take_active(self, rows: Indices) -> ColumnMatrix:
+        """Some columns until the next call, in memory that stays with this matrix: fresh memory takes as long as a product."""
+        held = vars(self).get("active")
+        if held is None or len(held) < len(rows):
+            self.forget_active()
+            del held
+            held = vars(self)["active"] = fresh((len(rows), self.shape[1]), self.points.dtype)
+        return self._take_into(held[: len(rows)], rows)
+
+    def forget_active(self) -> None:
+        """Free the memory of active columns."""
+        vars(self).pop("active", None)
 
     def part(self, rows: Indices) -> ColumnMatrix:
         """Some columns, by ascending rows, in float64 products; of all of them no copy is made."""
@@ -180,9 +206,12 @@ class ColumnMatrix(Struct, frozen=True, dict=True):
         """Scores (c,) (D a_j)'v, wrong by ``within`` at most, or in float64 where they are not clearly above ``level``."""
         if not self.single or level == np.inf:
             return self._wide(v)
-        score = self._narrow((self.feature * v).astype(np.float32))
+        return self.settle(self._narrow((self.feature * v).astype(np.float32)), v, level, within)
+
+    def settle(self, score: Floats, v: Floats, level: float = 1.0, within: float = 0.0) -> Floats:
+        """``scores`` from some (c,) that are wrong by as much as products in float32 are, which are overwritten."""
         error = AT.narrow * float(np.linalg.norm(v))
-        if error <= within:
+        if not self.single or error <= within:
             return score
         unsure = np.flatnonzero(score < level + error)
         if 3 * len(unsure) > len(score):
@@ -260,22 +289,21 @@ class ColumnMatrix(Struct, frozen=True, dict=True):
         return length
 
     def normal(self, active: NDArray[np.bool_]) -> Callable[[Floats], Floats]:
-        """sum over active columns of D a_j (D a_j)'v (d,), for many v; in the precision of the rows unless ``exact``. A tile is
-        multiplied twice while the cache holds it, so that a product reads the columns once.
+        """sum over active columns of D a_j (D a_j)'v (d,), for many v; in the precision of the rows unless ``exact``. They are
+        gathered once, and a tile is multiplied twice while the cache holds it, so that a product reads the columns once.
         """
-        some = np.flatnonzero(active)
-        rows = range(len(active)) if 2 * len(some) > len(active) else some
-        square = self.scale**2 * active
-        groups = self._groups(len(rows))
+        rows, part, square = np.flatnonzero(active), self, self.scale**2 * active
+        if 2 * len(rows) <= len(active):
+            part, square = self._take_active(rows), square[rows]
+        groups = self._groups(len(square))
 
         def product(v: Floats) -> Floats:
             question = (self.feature * v).astype(np.float32 if self.single else np.float64)
 
             def add(g: int) -> Floats:
-                mine, total = rows[groups[g]], np.zeros(self.shape[1])
-                factor = square[_place(mine)]
-                for here, part in self._stored_tiles(mine, single=self.single):
-                    total += ((part @ question) * factor[here]).astype(part.dtype) @ part
+                factor, total = square[groups[g]], np.zeros(self.shape[1])
+                for here, tile in part._stored_tiles(range(len(square))[groups[g]], single=self.single):
+                    total += ((tile @ question) * factor[here]).astype(tile.dtype) @ tile
                 return total
 
             return np.asarray(self.feature * np.sum(side_by_side(add, len(groups)), axis=0))

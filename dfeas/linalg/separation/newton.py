@@ -90,7 +90,12 @@ class Newton:
                 return
             beat(f"{len(active)} columns, step {self.steps + 1}")
             v = point.v + t * step
-            self.point = Point(target, score) if t == 1 else Point(v, self.matrix.scores(v, within=within))
+            if t == 1:
+                self.point = Point(target, score)
+            elif within and t < 1:  # between two points scores are, too: no product with all columns
+                self.point = Point(v, self.matrix.settle(point.score + t * slope, v, within=within))
+            else:
+                self.point = Point(v, self.matrix.scores(v, within=within))
             self.steps += 1
             if abs(t - 1) < (0.2 if rough else 1e-6):
                 changed = np.count_nonzero(active != (self.point.score < 1))

@@ -90,6 +90,7 @@ def _solve(matrix: ColumnMatrix, start: Solution | None, tolerance: float | None
     solution = None if tolerance is not None else fast(matrix, some, C * weight, eps)
     if solution is not None:
         return solution
+    some.newton.matrix.forget_active()
     if tolerance is None and len(some.rows) <= AT.first * matrix.shape[1]:
         solution = _among_first(matrix, some, C)
         if solution is not None:
@@ -227,7 +228,8 @@ def _in_float64(
     part = even.part(rows)
     plain = part if even is matrix else matrix.part(rows)
     if tolerance is None and part.shape[0] * part.shape[1] ** 2 > AT.dear and part.scores(v).min() < AT.far:
-        solution = _raise_C(plain, Newton(part, v), C, AT.moderate_c, None)
+        # from where ``fast`` has ended: lower C take steps, and tell nothing more
+        solution = _raise_C(plain, Newton(part, v), max(C, AT.plain_c), AT.moderate_c, None)
         if solution.outcome == CONFLICT:
             return replace(solution, rows=rows[solution.rows]), None
     rescaled = RescaledColumns.rescale(part) if tolerance is None else None

@@ -33,7 +33,7 @@ from dfeas.passes.select import Select, Selection
 from dfeas.records import replace
 
 
-class PointWorkingSetState(WorkingSetState, frozen=True, kw_only=True):
+class PointWorkingSetState(WorkingSetState, frozen=True, kw_only=True, dict=True):
     """With what the solver says of W, and how closely it is asked."""
 
     columns: Columns | None = None
@@ -68,7 +68,10 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
             taken = self._schedule(state).taken
             return Partial(Select(_direction(state), np.inf, taken, -(-2 * taken // len(batch))), batch)
         cap = max(state.cap - len(state.columns), state.cap // 2)
-        return Select(_direction(state), self._threshold(state), cap, -(-2 * cap // facts.blocks))
+        known = vars(state)  # who rides along asks for the question when it is put, and again when it is answered
+        if "threshold" not in known:
+            known["threshold"] = self._threshold(state)
+        return Select(_direction(state), known["threshold"], cap, -(-2 * cap // facts.blocks))
 
     def _schedule(self, state: PointWorkingSetState) -> Schedule:
         return schedule(state.facts, state.cap, self.seed)
