@@ -12,16 +12,17 @@ import site
 import sys
 from collections.abc import Callable, Collection, Mapping, Set
 from contextlib import suppress
-from dataclasses import dataclass, fields
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, structs
 
 from dfeas.errors import UsageError, spell
 from dfeas.machine import limit_threads, memory_bytes
+from dfeas.records import names_of
 
 SCHEMES = {"s3": "s3", "gs": "gs", "gcs": "gs", "az": "az", "abfs": "az", "abfss": "az", "https": "https", "http": "http"}
 """What URLs begin with, and what that is called here; others are names that fsspec has for the same."""
@@ -31,8 +32,7 @@ PREFIX, DASK_PREFIX = "DFEAS_", "DASK_DFEAS__"
 _SECTION = re.compile(rb"\bdfeas[\"']?\s*:")
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """What is set once for a machine, and how its value is read."""
 
     kind: str  # of KINDS
@@ -258,9 +258,10 @@ def _kinds_of(annotation: str) -> list[str]:
 
 def require_types(values: Any, names: Collection[str] | None = None) -> None:
     """Raise UsageError for a field of options, of all or of these, that is not what its annotation says."""
-    for each in fields(values):
-        if names is None or each.name in names:
-            value, kind = getattr(values, each.name), str(each.type)
-            require_type(each.name, value, kind)
+    put = structs.force_setattr if isinstance(values, Struct) else object.__setattr__
+    for name, kind in type(values).__annotations__.items():
+        if name in (names_of(type(values)) if names is None else names):
+            value = getattr(values, name)
+            require_type(name, value, kind)
             if isinstance(value, float | np.number) and "int" in kind.split(" | ") and "float" not in kind:
-                object.__setattr__(values, each.name, int(value))
+                put(values, name, int(value))
