@@ -245,7 +245,7 @@ def _is_number(value: Any) -> bool:
 def require_type(name: str, value: Any, annotation: str) -> None:
     """Raise UsageError for an option that is not what its annotation, as text, says."""
     kinds = _kinds_of(annotation)
-    if not all(kind in _IS for kind in kinds) or any(_IS[kind][1](value) for kind in kinds):
+    if not kinds or any(_IS[kind][1](value) for kind in kinds):
         return
     expected = " or ".join(_IS[kind][0] for kind in kinds if kind != "None")
     raise UsageError(f"{spell(name)}={reprlib.repr(value)}: expected {expected}")
@@ -253,7 +253,9 @@ def require_type(name: str, value: Any, annotation: str) -> None:
 
 @cache
 def _kinds_of(annotation: str) -> list[str]:
-    return [kind.partition("[")[0] for kind in re.sub(r"\[.*?\](?= \||$)", "[]", annotation).split(" | ")]
+    """Keys of ``_IS``; none where something else may stand there."""
+    kinds = [kind.partition("[")[0] for kind in re.sub(r"\[.*?\](?= \||$)", "[]", annotation).split(" | ")]
+    return kinds if all(kind in _IS for kind in kinds) else []
 
 
 def require_types(values: Any, names: Collection[str] | None = None) -> None:

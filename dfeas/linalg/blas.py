@@ -121,8 +121,7 @@ def cut_evenly(count: int, pieces: int) -> list[slice]:
 
 def side_by_side(function: Callable[[int], R], count: int) -> list[R]:
     """function(0) .. function(count - 1), in threads where there are several processors."""
-    threads = min(count, threads_here())
-    if threads <= 1:
+    if count == 1 or threads_here() <= 1:
         return [function(i) for i in range(count)]
     return list(_pool().map(function, range(count)))
 
