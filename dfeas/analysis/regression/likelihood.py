@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -47,7 +47,7 @@ from dfeas.problem import Problem
 from dfeas.records import replace
 from dfeas.run.exact.guesses import Reduction, find_spare
 from dfeas.run.exact.search import Face, settle_direction
-from dfeas.run.resources import Output
+from dfeas.run.resources import Limits, Output, Resources
 from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI
 
 NAMED = 1000
@@ -61,6 +61,9 @@ SECONDS = 10.0
 @dataclass(frozen=True, repr=False)
 class Separated(Displayed):
     """What was found. Print it for sentences; ``to_json`` has all of it.
+
+    Of a small table that is separated, columns, points, direction, levels, advice and estimates are found when they are asked
+    for, printed or copied, as of the table that was given.
 
     Attributes
     ----------
@@ -245,7 +248,7 @@ class Separations(Displayed, dict[str, Separated]):
         answers = cls()
         for name in names:
             try:
-                answers[name] = find(name)
+                answers[name] = find(name).explained()  # which keeps no table of each
             except DfeasError as error:
                 raise type(error)(f"outcome {name}: {error.args[0]}") from None
         return answers
@@ -280,17 +283,17 @@ def _some(names: list[Any]) -> str:
     return ", ".join(str(name) for name in names[:SHOWN]) + more
 
 
-def ask_part(regression: Regression, asked: Asked) -> Face | Separation | None:
+def ask_part(regression: Regression, limits: Limits, resources: Resources) -> Face | Separation | None:
     """What is proved; None for columns that cannot be asked alone, such as ones of tiny numbers only."""
     try:
         problem = _signed_problem(regression)
-        return find_face(problem, asked.limits, asked.resources) or _separate(problem, asked)
+        return find_face(problem, limits, resources) or _separate(problem, limits, resources)
     except BadInputError:
         return None
 
 
-def _separate(problem: Problem, asked: Asked) -> Separation:
-    return separate(problem, "auto", asked.limits, asked.resources, Output(), small=True)
+def _separate(problem: Problem, limits: Limits, resources: Resources) -> Separation:
+    return separate(problem, "auto", limits, resources, Output(), small=True)
 
 
 def _signed_problem(regression: Regression) -> Problem:
@@ -321,7 +324,7 @@ def check_likelihood(regression: Regression, asked: Asked) -> Separated:
     require_decided(regression.design, regression.outcome)
     regression = with_thresholds(regression)
     design, outcome, label = regression.design, regression.outcome, regression.rows
-    answer = _separate(_signed_problem(regression), asked)
+    answer = _separate(_signed_problem(regression), asked.limits, asked.resources)
     direction = direction_of(answer, design, outcome)
     if direction is None:
         of = regression.numbers[row_numbers(regression.codes, outcome)]
@@ -329,8 +332,10 @@ def check_likelihood(regression: Regression, asked: Asked) -> Separated:
         return replace(describe_answer(design, outcome, answer, [label[row] for row in here]), library=asked.library)
     told = replace(describe_answer(design, outcome, answer, []), fits=find_fits(design, outcome, asked), library=asked.library)
     small = regression.points.shape[0] * max(1, regression.points.shape[1]) <= LOOKED_AT
-    regression = replace(regression, points=regression.points.copy()) if small else regression
-    found = told.explained_by(Explanation(regression, answer, direction, asked, small, end - asked.limits.began))
+    if small:
+        regression = replace(regression, points=regression.points.copy(), values=None, offset=None)
+    most = end - asked.limits.began
+    found = told.explained_by(Explanation(regression, answer, direction, asked.limits, asked.resources, small, most))
     return found if small else found.explained()
 
 
@@ -340,26 +345,27 @@ class Explanation(Struct, dict=True, eq=False):
     regression: Regression
     answer: Separation
     direction: Direction
-    asked: Asked
+    limits: Limits
+    resources: Resources
     small: bool
     most: float  # seconds on the clock of the call after which no more is tried
     used: float = -1.0  # so far: the clock stands while nobody asks
 
     def __post_init__(self) -> None:
-        self.used = self.asked.limits.seconds
+        self.used = self.limits.seconds
 
     def find(self, name: str) -> dict[str, Any]:
         """This field of the answer, and those that are found with it."""
-        self.asked = replace(self.asked, limits=replace(self.asked.limits, began=time.monotonic() - self.used))
+        self.limits = replace(self.limits, began=time.monotonic() - self.used)
         try:
             if name == "estimates":
                 return {name: self._find_estimates()}
             return {name: self._find_advice()} if name == "advice" else self._describe()
         finally:
-            self.used = self.asked.limits.seconds
+            self.used = self.limits.seconds
 
     def _stop(self) -> bool:
-        return self.asked.limits.seconds > self.most
+        return self.limits.seconds > self.most
 
     @cached_property
     def _every(self) -> list[Rows]:
@@ -375,7 +381,8 @@ class Explanation(Struct, dict=True, eq=False):
         """Of few terms, where a small table is not separated by one alone."""
         if not self.small or self._tally.alone(self.regression.design.intercept):
             return self.direction
-        return _fewest(self.regression, self.answer, self.direction, self.asked, self._stop)
+        ask = partial(ask_part, limits=self.limits, resources=self.resources)
+        return _fewest(self.regression, self.answer, self.direction, ask, self._stop)
 
     def _describe(self) -> dict[str, Any]:
         design, outcome, label = self.regression.design, self.regression.outcome, self.regression.rows
@@ -390,7 +397,7 @@ class Explanation(Struct, dict=True, eq=False):
         other = change(self.regression) if self.small and not self._stop() else None
         if other is not None and not other.design.columns:
             return len(set(other.codes.tolist())) > 1 or BOTH in other.codes
-        found = None if other is None else ask_part(other, self.asked)
+        found = None if other is None else ask_part(other, self.limits, self.resources)
         return None if found is None or found.kind is None else found.kind == OVERLAP
 
     def _find_estimates(self) -> list[CoefficientEstimate]:
@@ -401,7 +408,11 @@ class Explanation(Struct, dict=True, eq=False):
 
 
 def _fewest(
-    regression: Regression, answer: Separation, direction: Direction, asked: Asked, stop: Callable[[], bool]
+    regression: Regression,
+    answer: Separation,
+    direction: Direction,
+    ask: Callable[[Regression], Face | Separation | None],
+    stop: Callable[[], bool],
 ) -> Direction:
     """A direction of fewer terms that separates the same rows: each term is left out that is not needed. Float64 guesses which;
     all of these are left out at once then, or one after the other where that does not separate the same.
@@ -419,7 +430,7 @@ def _fewest(
         if y is not None:
             return Direction.of(y, answer.kind == COMPLETE, design, outcome)
         fewer = regression.without([place for place in range(m) if place not in places])
-        found = None if fewer is None else ask_part(fewer, asked)
+        found = None if fewer is None else ask(fewer)
         if fewer is None or found is None or (found.kind, found.on) != (answer.kind, answer.on):
             return None
         other = direction_of(found, fewer.design, outcome)
