@@ -261,9 +261,9 @@ def _kinds_of(annotation: str) -> list[str]:
 def require_types(values: Any, names: Collection[str] | None = None) -> None:
     """Raise UsageError for a field of options, of all or of these, that is not what its annotation says."""
     put = structs.force_setattr if isinstance(values, Struct) else object.__setattr__
-    for name, kind in type(values).__annotations__.items():
-        if name in (names_of(type(values)) if names is None else names):
-            value = getattr(values, name)
+    for name in names_of(type(values)):
+        if names is None or name in names:
+            value, kind = getattr(values, name), type(values).__annotations__[name]
             require_type(name, value, kind)
             if isinstance(value, float | np.number) and "int" in kind.split(" | ") and "float" not in kind:
                 put(values, name, int(value))
