@@ -68,7 +68,8 @@ def _read_memory(name: str) -> int:
 
 def used_bytes() -> tuple[int, int]:
     """Addresses and memory that this process has at the moment."""
-    addresses, resident = Path("/proc/self/statm").read_bytes().split()[:2]
+    with open("/proc/self/statm", "rb", buffering=0) as pages:
+        addresses, resident = pages.read(200).split()[:2]
     return int(addresses) * resource.getpagesize(), int(resident) * resource.getpagesize()
 
 

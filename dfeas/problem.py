@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -13,7 +13,7 @@ from msgspec import Struct
 from dfeas.data.source import SCALES, DataSpec, Transform
 from dfeas.data.storage.numbers import array_of
 from dfeas.errors import BadInputError, UsageError, either, none_of, spell
-from dfeas.records import replace
+from dfeas.records import names_of, replace
 from dfeas.settings import require_type, require_types
 
 LEAST_EPS = 1e-12
@@ -138,8 +138,7 @@ def read_transform(words: Transforms) -> Transform:
     return Transform(scales[0] if scales else None, "center" in several, "lengths" not in several)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Goal:
+class Goal(Struct, frozen=True, kw_only=True):
     """What is enough."""
 
     eps: float | None = None  # None: a small |Ax| is no answer
@@ -159,8 +158,7 @@ class Goal:
         return self if self.eps is not None or {*names} <= {*OWN_METHODS} else replace(self, eps=EPS)
 
 
-@dataclass(frozen=True)
-class Objective:
+class Objective(Struct, frozen=True):
     """What a soft margin minimises, and how near to the minimum is enough: see ``dfeas.soft_margin``."""
 
     C: float | Sequence[float] = 1.0
@@ -221,4 +219,4 @@ class Objective:
 def check(options: Mapping[str, Any], *groups: type) -> None:
     """Raise UsageError for options by name that make no sense, whatever the data."""
     for group in groups:
-        group(**{each.name: options[each.name] for each in fields(group) if each.name in options})
+        group(**{name: options[name] for name in names_of(group) if name in options})

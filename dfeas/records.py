@@ -10,6 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, structs
 
+
+def names_of(kind: type[Any]) -> tuple[str, ...]:
+    """Those of the fields."""
+    return kind.__struct_fields__ if issubclass(kind, Struct) else tuple(each.name for each in dataclasses.fields(kind))
+
+
 if TYPE_CHECKING:
     from dataclasses import replace as replace
 else:

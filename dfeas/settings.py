@@ -12,16 +12,17 @@ import site
 import sys
 from collections.abc import Callable, Collection, Mapping, Set
 from contextlib import suppress
-from dataclasses import dataclass, fields
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, structs
 
 from dfeas.errors import UsageError, spell
 from dfeas.machine import limit_threads, memory_bytes
+from dfeas.records import names_of
 
 SCHEMES = {"s3": "s3", "gs": "gs", "gcs": "gs", "az": "az", "abfs": "az", "abfss": "az", "https": "https", "http": "http"}
 """What URLs begin with, and what that is called here; others are names that fsspec has for the same."""
@@ -31,8 +32,7 @@ PREFIX, DASK_PREFIX = "DFEAS_", "DASK_DFEAS__"
 _SECTION = re.compile(rb"\bdfeas[\"']?\s*:")
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """What is set once for a machine, and how its value is read."""
 
     kind: str  # of KINDS
@@ -245,7 +245,7 @@ def _is_number(value: Any) -> bool:
 def require_type(name: str, value: Any, annotation: str) -> None:
     """Raise UsageError for an option that is not what its annotation, as text, says."""
     kinds = _kinds_of(annotation)
-    if not all(kind in _IS for kind in kinds) or any(_IS[kind][1](value) for kind in kinds):
+    if not kinds or any(_IS[kind][1](value) for kind in kinds):
         return
     expected = " or ".join(_IS[kind][0] for kind in kinds if kind != "None")
     raise UsageError(f"{spell(name)}={reprlib.repr(value)}: expected {expected}")
@@ -253,14 +253,17 @@ def require_type(name: str, value: Any, annotation: str) -> None:
 
 @cache
 def _kinds_of(annotation: str) -> list[str]:
-    return [kind.partition("[")[0] for kind in re.sub(r"\[.*?\](?= \||$)", "[]", annotation).split(" | ")]
+    """Keys of ``_IS``; none where something else may stand there."""
+    kinds = [kind.partition("[")[0] for kind in re.sub(r"\[.*?\](?= \||$)", "[]", annotation).split(" | ")]
+    return kinds if all(kind in _IS for kind in kinds) else []
 
 
 def require_types(values: Any, names: Collection[str] | None = None) -> None:
     """Raise UsageError for a field of options, of all or of these, that is not what its annotation says."""
-    for each in fields(values):
-        if names is None or each.name in names:
-            value, kind = getattr(values, each.name), str(each.type)
-            require_type(each.name, value, kind)
+    put = structs.force_setattr if isinstance(values, Struct) else object.__setattr__
+    for name in names_of(type(values)):
+        if names is None or name in names:
+            value, kind = getattr(values, name), type(values).__annotations__[name]
+            require_type(name, value, kind)
             if isinstance(value, float | np.number) and "int" in kind.split(" | ") and "float" not in kind:
-                object.__setattr__(values, each.name, int(value))
+                put(values, name, int(value))

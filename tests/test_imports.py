@@ -20,16 +20,21 @@ OTHERS = {
 """For other questions, and for other data."""
 SCIPY = {"scipy.linalg", "scipy.sparse"}
 """For systems of many features and sparse points: they take 0.2 s to load."""
+FILES = {
+    *("shutil", "zipfile", "tempfile", "concurrent.futures", "threadpoolctl", "dfeas.data.views", "dfeas.data.subsets"),
+    *("dfeas.data.storage.locks", "dfeas.run.checkpoint.codec", "dfeas.data.inequalities", "dfeas.run.prediction"),
+}
+"""For pools of threads, archives and folders, checkpoints, and data that is seen otherwise than it is stored."""
 CALLS = {
-    "lookup": ("import dfeas; dfeas.solve", 110, CONFLICTS | OTHERS | SCIPY),
+    "lookup": ("import dfeas; dfeas.solve", 96, CONFLICTS | OTHERS | SCIPY | FILES),
     "separated": (
         "import dfeas, numpy as np; X = np.random.default_rng(0).standard_normal((4000, 200)); dfeas.solve(X, X @ X[0] > 0)",
-        123,
+        111,
         CONFLICTS | OTHERS | SCIPY,
     ),
     "command": (
         "import dfeas.__main__\ntry: dfeas.__main__.main()\nexcept SystemExit: pass",
-        132,
+        129,
         CONFLICTS | OTHERS | SCIPY,
     ),
 }

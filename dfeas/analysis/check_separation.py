@@ -190,6 +190,7 @@ def check_separation(
         strata=compute_in_order(strata),
         trust_formula=trust_formula,
         times=times,
+        library=library,
         limits=limits,
         resources=Resources(memory=memory),
     )
@@ -198,11 +199,11 @@ def check_separation(
             raise UsageError(
                 "a model says itself what it regresses: leave out y, positive, weights, strata, missing, intercept"
             )
-        return replace(check_likelihood(of_model(X, outcome), asked), fits={})  # its table is not known
+        return check_likelihood(of_model(X, outcome), asked)
     if formula:
         if not intercept:
             raise UsageError("a formula says itself whether it has an intercept: write 0 + into it")
-        return _of_formula(X, y, asked, library)
+        return _of_formula(X, y, asked)
     if isinstance(X, str | Path):
         from dfeas.analysis.regression.files import of_table, of_tables
 
@@ -220,8 +221,7 @@ def check_separation(
     def find(name: Any) -> Separated:
         others = [each for each in y if each != name] if several else []
         alone, needed = replace(asked, y=name, without=others), [each for each in columns if each not in others]
-        found = check_likelihood(_of_complete(X, alone, needed if several else None, _of_frame), alone)
-        return replace(found, library=library)
+        return check_likelihood(_of_complete(X, alone, needed if several else None, _of_frame), alone)
 
     columns = columns_in(X) if isinstance(y, list) and all(isinstance(each, str) for each in y) else ()
     several = not {*columns}.isdisjoint(y) and len({*y}) == len(y) if columns else False  # not labels, which are texts, too
@@ -255,13 +255,12 @@ def take_chosen(X: Any, y: Any) -> tuple[Any, Any, str | None]:
     return (X, frame, library) if beside else (frame, labels if table.label is None else table.label, library)
 
 
-def _of_formula(formula: str, frame: Any, asked: Asked, library: str | None) -> Separated:
+def _of_formula(formula: str, frame: Any, asked: Asked) -> Separated:
     if isinstance(frame, str | Path):
         from dfeas.analysis.regression.files import of_formula
 
         return of_formula(frame, formula, asked)
-    regression, asked = read_formula(formula, frame, asked)
-    return replace(check_likelihood(regression, asked), library=library)
+    return check_likelihood(*read_formula(formula, frame, asked))
 
 
 def read_formula(formula: str, frame: Any, asked: Asked) -> tuple[Regression, Asked]:

@@ -10,7 +10,9 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from dfeas import __version__
 from dfeas.data.storage import files
@@ -72,7 +74,7 @@ def _is_of_run(path: Path) -> bool:
 RUN = OutputKind(is_run, (RESULT, RACE, SUSPECTS), CHECKPOINT)
 
 
-class RunTable(NamedTuple):
+class RunTable(Struct, frozen=True):
     """The columns of runs of one kind: the keys of ``result.json``, how their numbers are written, and their headings."""
 
     words: tuple[str, ...]  # columns of text, which are named by their keys

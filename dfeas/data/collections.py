@@ -28,7 +28,6 @@ from dfeas.data.storage.numbers import array_of, exact, is_dask_array, sparse_er
 from dfeas.data.storage.readers import SliceReader
 from dfeas.data.storage.sparse_readers import Entries, csr_chunks, cut_entries, has_sparse_chunks
 from dfeas.data.storage.zarr_arrays import check_shape
-from dfeas.data.views import transform_features
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.records import replace
 
@@ -354,4 +353,8 @@ class Window(Struct, frozen=True, eq=False):
 
         stored, labels = reader(WHERE, points, self.about["dtype"]), reader("label", label, label.dtype)
         dataset = Dataset(points=stored, labels=labels, expected=expected, **self.about)
-        return dataset if self.transform is None else transform_features(dataset, self.transform)
+        if self.transform is None:
+            return dataset
+        from dfeas.data.views import transform_features
+
+        return transform_features(dataset, self.transform)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -367,6 +366,8 @@ class Dataset(Struct, kw_only=True, eq=False, dict=True):
                 self.stored_norms.advise(index)
 
     def _read_in_threads(self, indices: Sequence[int], cost: Cost, keep: bool) -> Iterator[Block]:
+        from concurrent.futures import ThreadPoolExecutor
+
         # one block is scanned while the next ones are read, each into buffers of its own
         ahead = AT_ONCE if isinstance(self.points, ChunkReader) and not self.points.array.shard else 1
         buffers, pool = [Buffers() for _ in range(ahead + 1)], ThreadPoolExecutor(ahead, "dfeas-read")

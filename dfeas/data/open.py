@@ -32,8 +32,6 @@ from dfeas.data.storage.readers import AnyArray, PointReader, RowReader, SliceRe
 from dfeas.data.storage.sparse_readers import CsrChunks, Entries, EntryChunks
 from dfeas.data.storage.stored_array import ATTRIBUTE, SEAL, StoredArray, find_root, parse_arrays, read_list, seal
 from dfeas.data.storage.zarr_arrays import check_shape, open_array, open_labels, rows_of_whole_chunks, slice_reader
-from dfeas.data.subsets import join_datasets
-from dfeas.data.views import order_point, transform_features, translate
 from dfeas.errors import BadInputError, CorruptDataError, UsageError, absent
 from dfeas.passes.survey import checksums
 from dfeas.records import replace
@@ -127,7 +125,7 @@ def open_data(source: Source, lazily: Opener | None = None) -> tuple[Source, Dat
     dataset = open_source(source, lazily)
     if len(dataset.classes) > 2 and dataset.positive is None and not source.spec.one_vs_rest:
         raise too_many(dataset.classes, dataset.where)
-    point = None if source.spec.point is None else order_point(dataset, source.spec)
+    point = None if source.spec.point is None else _order_point(dataset, source)
     spec = replace(source.spec, intercept=dataset.intercept, point=point, point_features=())
     return replace(source, spec=spec, there=None), dataset
 
@@ -200,6 +198,8 @@ def _join(dataset: Dataset, source: Source) -> Dataset:
     if not spec.by_path:
         mask = accept_stored(bring_here(mask), "mask")
         require_aligned(spec.where, mask, "mask", dataset.names)
+    from dfeas.data.subsets import join_datasets
+
     return replace(join_datasets(parts, mask), opened=sum(part.opened for part in parts))
 
 
@@ -232,11 +232,25 @@ def _add_intercept(dataset: Dataset, source: Source) -> Dataset:
 def _transform(dataset: Dataset, source: Source) -> Dataset:
     """By numbers that are known."""
     transform = source.spec.transform
-    return transform_features(dataset, transform) if transform is not None and transform.points else dataset
+    if transform is None or not transform.points:
+        return dataset
+    from dfeas.data.views import transform_features
+
+    return transform_features(dataset, transform)
 
 
 def _see_from_point(dataset: Dataset, source: Source) -> Dataset:
-    return dataset if source.spec.point is None else translate(dataset, order_point(dataset, source.spec))
+    if source.spec.point is None:
+        return dataset
+    from dfeas.data.views import translate
+
+    return translate(dataset, _order_point(dataset, source))
+
+
+def _order_point(dataset: Dataset, source: Source) -> Any:
+    from dfeas.data.views import order_point
+
+    return order_point(dataset, source.spec)
 
 
 def _make_inequalities(dataset: Dataset, source: Source) -> Dataset:

@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from dfeas.data.arrays import open_given
@@ -83,7 +84,7 @@ def computed_by(who: Any) -> Iterator[None]:
         _by.reset(token)
 
 
-class Names(NamedTuple):
+class Names(Struct, frozen=True):
     """The index of some rows, by a number that tells it from others, and from the same one in another order."""
 
     rows: int
@@ -124,7 +125,7 @@ Spans = dict[Any, tuple[float, float, bool]]
 """By column the least number and the largest one, and whether they are days."""
 
 
-class Glimpse(NamedTuple):
+class Glimpse(Struct, frozen=True):
     """What a partition was when it came."""
 
     rows: int

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, ClassVar
@@ -373,8 +373,7 @@ There = tuple[str, dict[str, Any] | None]
 """A kind of ``open.OPENERS``, and what ``zarr.json`` says, where there is one."""
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(Struct, frozen=True):
     """Data, and how a process reads it: by path small enough to travel with every task."""
 
     spec: DataSpec
@@ -386,7 +385,7 @@ class Source:
     file_bytes: int = FILE_BYTES  # that a file of points may have, on disk and in memory
     known: tuple[str, ...] = ()  # classes that labels have which come with points or beside them; none: those that they show
     features: int | None = None  # of a file of svmlight, whose lines leave out zeros; None: up to the last that one of them has
-    there: There | None = field(default=None, compare=False, repr=False)  # by whoever opens it now; it does not travel
+    there: There | None = None  # by whoever opens it now; it does not travel
 
     def within(self, memory: int) -> Source:
         """The same for whoever has so much memory."""

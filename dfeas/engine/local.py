@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager
+from functools import cached_property
 from pathlib import Path
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -24,6 +24,8 @@ from dfeas.passes.block import Block
 from dfeas.passes.protocol import Fold, OnPairs, Question, sums_bytes, width
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
     from dfeas.engine.tile_cache import TileCache
 
 R = TypeVar("R")
@@ -65,7 +67,12 @@ class LocalEngine(RangeEngine):
         self.cost = Cost()
         self.tile_cache: TileCache | None = None  # what questions to pairs can use again
         self._stop, self._long = Event(), Event()
-        self._pool = ThreadPoolExecutor(self._threads, "dfeas-scan")
+
+    @cached_property
+    def _pool(self) -> ThreadPoolExecutor:
+        from concurrent.futures import ThreadPoolExecutor
+
+        return ThreadPoolExecutor(self._threads, "dfeas-scan")
 
     def _fold(self, fold: Fold[Any, Any]) -> tuple[Any, Cost]:
         """In this thread; a thread or the kernel reads ahead."""
@@ -126,6 +133,8 @@ class LocalEngine(RangeEngine):
                 failed = [future for future in futures if future in done and future.exception() is not None]
                 return [future.result() for future in failed or futures]
             except BaseException:
+                from concurrent.futures import wait
+
                 self._stop.set()
                 for future in futures:
                     future.cancel()
@@ -145,6 +154,8 @@ class LocalEngine(RangeEngine):
 
     def _wait_for(self, futures: Sequence[Future[R]], begun: _Begun, blocks: int) -> set[Future[R]]:
         """Those that have ended, when all have, or one has failed. Who observes, and who hears, is told in this thread."""
+        from concurrent.futures import FIRST_EXCEPTION, wait
+
         while True:
             done, waiting = wait(futures, LOOK_SECONDS, FIRST_EXCEPTION)
             if not waiting or any(future.exception() is not None for future in done):
@@ -162,7 +173,8 @@ class LocalEngine(RangeEngine):
 
     def close(self) -> None:
         self._stop.set()
-        self._pool.shutdown(cancel_futures=True)
+        if "_pool" in vars(self):
+            self._pool.shutdown(cancel_futures=True)
         if self.tile_cache is not None:
             self.tile_cache.close()
 

@@ -12,7 +12,6 @@ from dfeas.data.cache import SIDES_BYTES
 from dfeas.data.dataset import AHEAD, Dataset
 from dfeas.data.storage.readers import SliceReader
 from dfeas.data.storage.scratch import Picks
-from dfeas.data.subsets import SubsetReader
 from dfeas.errors import UsageError, enough, format_bytes, spell
 from dfeas.linalg.blas import blas_threads
 from dfeas.machine import used_bytes
@@ -37,7 +36,7 @@ def thread_bytes(dataset: Dataset) -> int:
 def held_bytes(dataset: Dataset) -> int:
     """Arrays of all points that an opened dataset has: labels and norms that are in no file, and which points of others."""
     arrays = [each.array for each in (dataset.labels, dataset.stored_norms) if isinstance(each, SliceReader)]
-    numbers = [dataset.numbers, dataset.points.rows if isinstance(dataset.points, SubsetReader) else None]
+    numbers = [dataset.numbers, getattr(dataset.points, "rows", None)]  # of points chosen from others
     own = {id(each): int(each.nbytes) for each in (*arrays, *numbers) if isinstance(each, np.ndarray | Picks)}
     return sum(own.values()) + sum(map(held_bytes, _inside(dataset)))
 
@@ -51,8 +50,9 @@ def sides_bytes(dataset: Dataset, kept: int) -> int:
 def _inside(dataset: Dataset) -> Sequence[Dataset]:
     """What its blocks are made of."""
     points = dataset.points
-    if isinstance(points, SubsetReader):
-        return points.parts
+    if hasattr(points, "parts"):
+        parts: Sequence[Dataset] = points.parts
+        return parts
     inner = getattr(points, "inner", None)
     return (inner,) if isinstance(inner, Dataset) else ()
 

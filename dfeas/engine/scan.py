@@ -24,7 +24,6 @@ from dfeas.passes.protocol import (
     Ordered,
     Partial,
     Question,
-    RunPass,
     VectorPass,
     absorb_partial,
 )
@@ -135,7 +134,7 @@ def _cut_runs(
     dataset: Dataset, pass_: Any, blocks: Sequence[int], read: Iterator[Block], first: int
 ) -> Iterator[tuple[list[Block], int]]:
     """Blocks that a pass scans at once, of which all but the last stay in memory, and the place of the first in the tree."""
-    together = isinstance(pass_, RunPass) and isinstance(blocks, range)
+    together = hasattr(pass_, "scan_run") and isinstance(blocks, range)  # isinstance of a protocol takes an eighth of a pass
     # points of blocks in memory that are scanned at once: their scores stay in a cache that is no larger than most
     most = 1 << max(1, (1 << 17) // dataset.block_rows).bit_length() - 1 if together else 1
     run: list[Block] = []

@@ -6,7 +6,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from msgspec import Struct
@@ -38,7 +38,7 @@ class Load(Struct, frozen=True, eq=False):
         return facts_of(self.dataset, self.memory // self.classes)
 
 
-class LoadCost(NamedTuple):
+class LoadCost(Struct, frozen=True):
     """What a load takes, in bytes where nothing else is said, beside processes, blocks and what is kept of these."""
 
     own: float  # where the method lives
@@ -58,7 +58,7 @@ class LoadCost(NamedTuple):
     remark: str = ""  # for a plan
 
 
-class Seconds(NamedTuple):
+class Seconds(Struct, frozen=True):
     """What a load takes beside reading."""
 
     first: float = 0.0  # in the first pass

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 from threading import RLock, get_ident
-from typing import TypeVar
-
-from threadpoolctl import LibController, ThreadpoolController
+from typing import TYPE_CHECKING, TypeVar
 
 from dfeas.machine import most_threads, threads_here
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+    from threadpoolctl import LibController, ThreadpoolController
 
 R = TypeVar("R")
 Listener = Callable[[str], None]
@@ -30,6 +32,7 @@ _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 def controller(*, of_scipy: bool = False) -> ThreadpoolController:
     """Controls the BLAS of NumPy in this process, and with ``of_scipy`` the one that SciPy brings, too."""
     import numpy.linalg  # noqa: F401 - loads the library that is to be controlled
+    from threadpoolctl import ThreadpoolController
 
     if of_scipy:
         import scipy.linalg  # noqa: F401
@@ -88,6 +91,8 @@ def _renew_locks() -> None:
         inside[:] = [each for each in inside if each == get_ident()]
         if not inside:
             del _inside[path]
+            from threadpoolctl import ThreadpoolController  # loaded by who is inside
+
             for library in ThreadpoolController().select(filepath=path).lib_controllers:
                 _set_threads(library, before)
     _lock.release()
@@ -104,6 +109,8 @@ def _set_threads(library: LibController, count: int) -> None:
 @lru_cache(maxsize=1)
 def _pool() -> ThreadPoolExecutor:
     """Threads that stay: each new one would keep memory of its own."""
+    from concurrent.futures import ThreadPoolExecutor
+
     return ThreadPoolExecutor(most_threads(), "dfeas-solve")
 
 
@@ -122,7 +129,7 @@ def side_by_side(function: Callable[[int], R], count: int) -> list[R]:
             found[i] = function(i)
 
     # one task for each further thread: one for each piece took a tenth of a product of conjugate gradients to hand over
-    others = [_pool().submit(take_turns) for _ in range(min(count, threads_here()) - 1)]
+    others = [_pool().submit(take_turns) for _ in range(min(count, threads_here()) - 1 if count > 1 else 0)]
     try:
         take_turns()
     finally:

@@ -19,6 +19,7 @@ from dfeas.linalg.points import Floats, Indices
 
 NNLS = ("optimize", "_slsqplib", "nnls")
 QR = ("linalg", "_flapack", "dgeqp3")
+POSITIVE = ("linalg", "_flapack", "dposv")
 
 
 @cache
@@ -62,3 +63,16 @@ def pivots(matrix: Floats) -> Indices:
         return np.asarray(scipy.linalg.qr(matrix, mode="r", pivoting=True, check_finite=False)[1], np.int64)
     room = int(routine(matrix, lwork=-1)[-2][0])
     return np.asarray(routine(matrix, lwork=room)[1] - 1, np.int64)
+
+
+def solve_positive(matrix: Floats, right: Floats) -> Floats:
+    """x (d,) with matrix (d, d) x = right, for a symmetric matrix. Raises ``LinAlgError`` where it is not positive definite."""
+    routine = load_compiled(*POSITIVE)
+    if routine is None or not right.size:
+        import scipy
+
+        return np.asarray(scipy.linalg.cho_solve(scipy.linalg.cho_factor(matrix, lower=True), right))
+    _, solution, info = routine(np.asarray_chkfinite(matrix).T, np.asarray_chkfinite(right))
+    if info:
+        raise np.linalg.LinAlgError("the matrix is not positive definite")
+    return np.asarray(solution)

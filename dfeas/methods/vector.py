@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import log, sqrt
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from msgspec import Struct
@@ -143,7 +143,7 @@ class Products(Struct, frozen=True, eq=False):
         return products
 
 
-class ScoredAnswer(NamedTuple):
+class ScoredAnswer(Struct, frozen=True):
     """As a ``SoftminAnswer``, of combinations."""
 
     low: Floats  # (k,)

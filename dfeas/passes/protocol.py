@@ -7,7 +7,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from operator import add
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import astuple
@@ -37,7 +37,6 @@ class Pass(Protocol[P, A]):
 AnyPass = Pass[Any, Any]
 
 
-@runtime_checkable
 class RunPass(Pass[P, A], Protocol[P, A]):
     """A pass that can look at several consecutive blocks at once, with the same answer: less is done for each of them."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -78,7 +78,7 @@ class Selection(Struct, frozen=True, eq=False):
         return np.concatenate([piece.index for piece in self.pieces])
 
 
-class SelectPartial(NamedTuple):
+class SelectPartial(Struct, frozen=True):
     """The same for some blocks, in pieces, so that a merge copies few columns unless it drops some."""
 
     violated: int

@@ -14,7 +14,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from fastcrc.crc32 import iscsi as crc32c
@@ -285,7 +285,7 @@ EDGES: Floats = _edges()
 """Edges (bins + 1,), ascending; bin i holds EDGES[i] <= score < EDGES[i + 1], the last one also 1."""
 
 
-class HistogramAnswer(NamedTuple):
+class HistogramAnswer(Struct, frozen=True):
     """How many points have a score in each bin."""
 
     edges: Floats  # (bins + 1,) ascending, from -1 to 1

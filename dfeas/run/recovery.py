@@ -7,13 +7,12 @@ They conflict when the checker has proved that weights on them make Ax exactly z
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct
 
 from dfeas.answers.words import FEASIBLE
 from dfeas.data.dataset import Dataset
@@ -61,7 +60,7 @@ class Portions(Struct, frozen=True):
     """Blocks whose weights fit in memory at a time, and a folder for those of all."""
 
     blocks: tuple[tuple[int, ...], ...] = ()  # none: those of all fit
-    folder: Path = field(default_factory=lambda: Path(tempfile.gettempdir()))
+    folder: Path = Path()  # where there are some
 
     @classmethod
     def of(cls, dataset: Dataset, weights: int, folder: Path) -> Portions:

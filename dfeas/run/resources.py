@@ -8,12 +8,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from dfeas.answers.trace import ProgressRecord, Sink
 from dfeas.data.collections import is_collection
@@ -47,13 +46,12 @@ def attend_runs(stop: Callable[[], bool] = never, progress: bool | None = None) 
         _ATTENDED.reset(token)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Limits:
+class Limits(Struct, frozen=True, kw_only=True, eq=False):
     """When to give up. The clock of a call: whatever it does looks at this one."""
 
     max_passes: int | None = None
     time_limit: float | None = None  # seconds
-    began: float = field(default_factory=call_began, compare=False)  # monotonic seconds
+    began: float = field(default_factory=call_began)  # monotonic seconds
 
     def __post_init__(self) -> None:
         require_types(self)
@@ -82,8 +80,7 @@ class Limits:
         return lambda: stop() or time.monotonic() >= self.ends
 
 
-@dataclass(frozen=True, kw_only=True)
-class Resources:
+class Resources(Struct, frozen=True, kw_only=True):
     """What a run may use: what was asked for, and the settings of this machine."""
 
     memory: str | int | None = None  # the setting, where it is None
@@ -101,8 +98,7 @@ class Resources:
         return parse_bytes(self.memory)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Output:
+class Output(Struct, frozen=True, kw_only=True):
     """Where a run is written, how it is shown, and who may end it; the result does not depend on it."""
 
     out: str | Path | None = None

@@ -28,7 +28,6 @@ from dfeas.methods.protocol import WRITTEN, AnyMethod, Method, Traits, missing_f
 from dfeas.methods.registry import FOR_CONES, FOR_KERNELS, METHODS, SOFT_MARGINS, base_name
 from dfeas.problem import KERNELS, Goal, Objective, Problem
 from dfeas.records import replace
-from dfeas.run.checkpoint.codec import dump
 from dfeas.run.checkpoint.folder import Checkpoint, Checkpoints, is_finished, require_free, run_folder, run_folder_again
 from dfeas.run.cost import abreast, bound_passes, choose_method, limit_passes
 from dfeas.run.execute import execute
@@ -176,6 +175,8 @@ def _is_written(geometry: Geometry, dataset: Dataset, name: str) -> bool:
     memory = dataset.bytes
     method = geometry.maker(dataset, memory)(name)
     try:
+        from dfeas.run.checkpoint.codec import dump
+
         dump(method.to_values(method.init(facts_of(dataset, memory))), io.BytesIO())
     except TypeError:
         return False

@@ -6,12 +6,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from contextvars import copy_context
 from threading import Event, Thread
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 
@@ -19,6 +18,9 @@ from dfeas.data.storage.patience import GRACE, at_most, wait_by
 from dfeas.engine.signals import LEFT_BEHIND, pause
 from dfeas.errors import UndecidedError, spell
 from dfeas.linalg.blas import heard
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 R = TypeVar("R")
 
@@ -103,6 +105,8 @@ def run_solver(solver: Callable[[], R], stop: Callable[[], bool], show: Callable
     Abandoned
         When ``stop`` was true before it had ended.
     """
+    from concurrent.futures import Future, wait
+
     future: Future[R] = Future()
     left, said, began = Event(), [""], time.monotonic()
 

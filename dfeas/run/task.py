@@ -61,6 +61,7 @@ class Task(ABC, Generic[E]):
     code: int | None = field(default=None, kw_only=True)  # of the class against the rest; None for labels as they are
     passes: float = field(default=0, kw_only=True)
     reads: float = field(default=0, kw_only=True)
+    brief: bool = field(default=False, kw_only=True)  # its solver in memory takes less than a thread does to begin
     decision: Decision | None = field(default=None, init=False)
     ended: float | None = field(default=None, init=False)  # when it was over, in seconds since the start
     over: bool = field(default=False, init=False)  # the decision stands: its evidence was checked, if it is a verdict
@@ -131,7 +132,7 @@ class Task(ABC, Generic[E]):
     @property
     def solver_in_memory(self) -> bool:
         """Whether the method may work for long between two reads."""
-        return True
+        return not self.brief
 
     def _show(self, text: str, seconds: float) -> None:
         for sink in self.sinks:
@@ -222,7 +223,6 @@ class VerdictTask(Task[Outcome]):
     kernel: str = field(default="", kw_only=True)  # as certificates keep it
     view: str = field(default="", kw_only=True)  # as certificates keep it
     fingerprint: str = field(default="", kw_only=True)  # of the data as it is seen
-    brief: bool = field(default=False, kw_only=True)  # its solver in memory takes less than a thread does to begin
     portions: Portions = field(default=Portions(), kw_only=True)  # blocks whose weights fit in memory
     inspector: Checking | None = field(default=None, kw_only=True)
     inspected: tuple[Certificate, Answer] | None = field(default=None, init=False)  # the best that was seen on a pass
@@ -244,7 +244,7 @@ class VerdictTask(Task[Outcome]):
 
     @property
     def solver_in_memory(self) -> bool:
-        return bool(self.method.traits.columns) and not self.brief
+        return bool(self.method.traits.columns) and super().solver_in_memory
 
     @property
     def is_proved(self) -> bool:

@@ -19,7 +19,6 @@ from dfeas.data.dataset import Dataset, refuse_unusable
 from dfeas.data.source import FACTORS, Source, Transform
 from dfeas.data.storage.layout import fingerprint
 from dfeas.data.storage.scratch import Scratch
-from dfeas.data.views import transform_features
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import threads_that_fit
 from dfeas.engine.protocol import Engine
@@ -86,7 +85,7 @@ def as_planned(dataset: Dataset, transform: Transform) -> Dataset:
     shift = (0.0,) * dataset.m if transform.center else ()
     factor = (1.0,) * dataset.m if transform.scale is not None else ()
     length = None if transform.normalize else 1.0
-    return transform_features(dataset, replace(transform, points=dataset.n, shift=shift, factor=factor, length=length))
+    return _see_with_numbers(dataset, replace(transform, points=dataset.n, shift=shift, factor=factor, length=length))
 
 
 def _refuse_sparse(dataset: Dataset, transform: Transform) -> None:
@@ -96,7 +95,13 @@ def _refuse_sparse(dataset: Dataset, transform: Transform) -> None:
 
 def _see_with(data: Data, transform: Transform) -> Data:
     source, dataset = data
-    return replace(source, spec=replace(source.spec, transform=transform)), transform_features(dataset, transform)
+    return replace(source, spec=replace(source.spec, transform=transform)), _see_with_numbers(dataset, transform)
+
+
+def _see_with_numbers(dataset: Dataset, transform: Transform) -> Dataset:
+    from dfeas.data.views import transform_features
+
+    return transform_features(dataset, transform)
 
 
 def _look(

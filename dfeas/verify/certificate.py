@@ -19,12 +19,11 @@ from __future__ import annotations
 
 import json
 import struct
-import zipfile
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -33,13 +32,16 @@ from numpy.typing import NDArray
 
 from dfeas.data.storage import files
 from dfeas.data.storage.features import are_names
-from dfeas.data.storage.files import DAMAGE, atomic_write, parse_json
+from dfeas.data.storage.files import atomic_write, damage, parse_json
 from dfeas.data.storage.places import Place, seekable
 from dfeas.data.storage.scratch import map_vector, part, pieces
 from dfeas.data.storage.zarr_arrays import read_header
 from dfeas.display import Displayed, Part, Row
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, DfeasError, NewerFormatError
 from dfeas.records import replace
+
+if TYPE_CHECKING:
+    from zipfile import ZipFile
 
 _FIELDS = ("kind", "y", "support", "weights", "fingerprint")
 _LONG = ("support", "weights")
@@ -126,6 +128,8 @@ class Certificate(Displayed):
 
     def save(self, path: Place) -> None:
         """Write the file whole or not at all."""
+        import zipfile
+
         with atomic_write(path) as file:
             number = files.NAMED if self.features else files.PLAIN
             plain: dict[str, Any] = {files.KEY: number, "kind": self.kind, "fingerprint": self.fingerprint}
@@ -148,6 +152,8 @@ def load(path: Place) -> Certificate:
 
     Raises BadInputError when the path is no certificate, CorruptDataError when the file is damaged or of a newer format.
     """
+    import zipfile
+
     if not path.is_file():
         raise BadInputError(f"{path}: no such certificate")
     try:
@@ -167,7 +173,7 @@ def load(path: Place) -> Certificate:
             parse_json(text, dict)
     except NewerFormatError:
         raise
-    except (DfeasError, *DAMAGE) as error:
+    except damage(DfeasError) as error:
         raise CorruptDataError(f"{path}: not a readable certificate: {error}") from None
     sound = (
         str(kind) in ("separator", "gordan", HYPERPLANE)
@@ -190,15 +196,17 @@ def direction(path: object, certificate: Certificate, entries: int) -> NDArray[n
     return y
 
 
-def _array(path: Place, archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
+def _array(path: Place, archive: ZipFile, name: str) -> NDArray[Any]:
     """An array of the archive; a long vector is mapped. What its header declares must be there before anything is allocated."""
+    from zipfile import ZIP_STORED
+
     info = archive.getinfo(f"{name}.npy")
     with archive.open(info) as stream:
         shape, dtype, _ = read_header(stream, info.file_size, f"{path}:{name}")
         if info.file_size > 64 + 1032 * info.compress_size:
             raise ValueError(f"{name} is compressed beyond what deflate can")
         long = name in _LONG and len(shape) == 1 and shape[0] > MANY
-        if not long or info.compress_type != zipfile.ZIP_STORED or not isinstance(path, Path):
+        if not long or info.compress_type != ZIP_STORED or not isinstance(path, Path):
             stream.seek(0)
             return np.asarray(npy.read_array(stream, allow_pickle=False))
         header = stream.tell()
@@ -317,7 +325,7 @@ Answer = Check | CheckFailedError
 """What was proved, or why nothing was."""
 
 
-class Checked(NamedTuple):
+class Checked(Struct, frozen=True):
     """What was proved of some certificates."""
 
     answers: list[Answer]  # of each, in their order

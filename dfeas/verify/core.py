@@ -12,7 +12,7 @@ they reach, and how many are of each class.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -212,7 +212,7 @@ def find_wrong(engine: Maps, data: Data, separators: Sequence[Certificate]) -> l
     return [(np.array(tally.wrong, np.int64), tally.flat) for tally in part.tallies]
 
 
-class Reach(NamedTuple):
+class Reach(Struct, frozen=True):
     """How near to a hyperplane and how far from the origin points are, as they are seen."""
 
     low: float  # the least l_j z_j'y is not below this,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -40,7 +40,7 @@ _VIEW = {
 }
 
 
-class ViewTransform(NamedTuple):
+class ViewTransform(Struct, frozen=True):
     """What a view says of points."""
 
     scale: str | None  # "maxabs" | "std"

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+import pickle
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,9 +18,11 @@ import pandas as pd
 import polars
 import pyarrow
 import pytest
+from numpy.typing import NDArray
 from scipy import sparse
 
 import dfeas
+from dfeas.analysis.check_separation import Separated
 from tests.analysis.making import FRAMES
 
 COUNT = 400
@@ -254,7 +260,53 @@ def test_a_small_table_is_opened_once_for_the_answer_and_once_for_each_advice(
     direction = np.array([found.direction.get(i, 0.0) for i in range(5)])
     score = (X @ direction + found.intercept) * np.where(y, 1, -1)
     assert (score > 0).sum() == found.separated
+    assert len(opened) == 1  # nobody asked for advice
+    assert len(found.advice) == 2
     assert len(opened) == 2
+
+
+def separated_table() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((60, 5))
+    return X, (X[:, 1] + X[:, 3] > 0).astype(np.int64)
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda found: pickle.loads(pickle.dumps(found)), replace])
+def test_a_copy_of_an_answer_has_what_was_not_asked_for_yet(again: Callable[[Separated], Separated]) -> None:
+    X, y = separated_table()
+    found, asked = (dfeas.check_separation(X, y) for _ in range(2))
+    other = again(found)
+    assert (str(asked), asked.to_json()) == (str(other), other.to_json())
+    assert [getattr(other, each.name) for each in fields(other) if each.name != "found"] == [
+        getattr(asked, each.name) for each in fields(asked) if each.name != "found"
+    ]
+    assert vars(other).keys() == {each.name for each in fields(Separated)}
+
+
+@pytest.mark.parametrize("order", [("estimates", "advice", "columns"), ("columns", "advice", "estimates")])
+def test_an_answer_is_about_the_table_as_it_was(order: Sequence[str]) -> None:
+    """In whatever order it is asked, and whatever becomes of the table meanwhile."""
+    X, y = separated_table()
+    expected = dfeas.check_separation(X, y).to_json()
+    found = dfeas.check_separation(X, y)
+    X[:] = 0
+    for name in order:
+        getattr(found, name)
+    assert found.to_json() == expected
+
+
+def test_time_between_questions_is_not_that_of_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = separated_table()
+    expected = dfeas.check_separation(X, y).to_json()
+    found, clock = dfeas.check_separation(X, y, time_limit=30), time.monotonic
+    monkeypatch.setattr(time, "monotonic", lambda: clock() + 3600)
+    assert found.to_json() == expected
+
+
+def test_an_answer_has_no_other_names() -> None:
+    found = dfeas.check_separation(*separated_table())
+    with pytest.raises(AttributeError, match="'Separated' object has no attribute 'estimate'"):
+        _ = found.estimate  # type: ignore[attr-defined]
 
 
 def test_a_dask_frame_is_computed_once() -> None:

@@ -9,7 +9,7 @@ import scipy
 from numpy.typing import NDArray
 
 from dfeas.linalg import routines
-from dfeas.linalg.routines import NNLS, QR, load_compiled, nnls, pivots
+from dfeas.linalg.routines import NNLS, POSITIVE, QR, load_compiled, nnls, pivots, solve_positive
 
 SHAPES = [(1, 1), (3, 7), (5, 5), (20, 60), (60, 20), (0, 3), (3, 0)]
 
@@ -39,17 +39,33 @@ def test_weights_are_those_of_scipy() -> None:
 
 
 @pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("d", [0, 1, 3, 21, 100])
+def test_systems_are_solved_as_by_scipy(d: int) -> None:
+    rows, right = np.random.default_rng(d).standard_normal((d + 3, d)), np.random.default_rng(d).standard_normal(d)
+    system = rows.T @ rows
+    assert np.allclose(solve_positive(system, right), scipy.linalg.solve(system, right), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("system", [-np.eye(3), np.zeros((2, 2)), np.array([[1.0, 2.0], [2.0, 1.0]])])
+def test_a_system_that_is_not_positive_definite_is_refused(system: NDArray[np.float64]) -> None:
+    with pytest.raises(np.linalg.LinAlgError):
+        solve_positive(system, np.ones(len(system)))
+
+
+@pytest.mark.usefixtures("way")
 def test_pivots_are_those_of_scipy() -> None:
     for matrix in matrices():
         expected = scipy.linalg.qr(matrix, mode="r", pivoting=True)[1]
         assert pivots(matrix).tolist() == expected.tolist()
 
 
-def test_this_scipy_has_both_where_they_are_looked_for() -> None:
+def test_this_scipy_has_them_where_they_are_looked_for() -> None:
     if tuple(map(int, scipy.__version__.split(".")[:2])) < (1, 18):
         pytest.skip("older ones may have them elsewhere, which costs time only")
     assert load_compiled(*NNLS) is not None
     assert load_compiled(*QR) is not None
+    assert load_compiled(*POSITIVE) is not None
 
 
 CHECK = """
@@ -68,7 +84,7 @@ assert scipy.linalg.qr(np.eye(2), pivoting=True)[2].tolist() == [0, 1]
 
 
 def test_complete_separation_loads_no_package_of_scipy_and_whoever_does_later_finds_them_whole() -> None:
-    if load_compiled(*NNLS) is None or load_compiled(*QR) is None:
+    if None in (load_compiled(*NNLS), load_compiled(*QR), load_compiled(*POSITIVE)):
         pytest.skip("this SciPy has them elsewhere")
     done = subprocess.run([sys.executable, "-c", CHECK], capture_output=True, text=True, check=True)
     lines = done.stdout.splitlines()

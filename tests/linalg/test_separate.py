@@ -471,7 +471,7 @@ def test_a_gram_matrix_in_slabs_is_the_sum_of_products(single: bool) -> None:
 def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Room for a basis of fewer columns than there are, as of 6000 x 6000."""
     monkeypatch.setattr(column_matrix, "__defaults__", (1 << 21,))
-    monkeypatch.setattr("dfeas.linalg.separation.columns.AT", AT._replace(large=1 << 16))
+    monkeypatch.setattr("dfeas.linalg.separation.columns.AT", replace(AT, large=1 << 16))
 
 
 def wide_columns(kind: str, m: int = 750, n: int = 750, copies: int = 0) -> ColumnMatrix:
@@ -586,7 +586,7 @@ def test_sparse_columns_are_looked_at_with_the_features_that_they_have(monkeypat
     points = np.zeros((40, 500))
     points[:, ::5] = np.random.default_rng(0).integers(-9, 9, (40, 100))
     points[-1] = -points[:-1].sum(axis=0)
-    monkeypatch.setattr("dfeas.linalg.separation.sparse_columns.AT", AT._replace(direct_sparse=100))
+    monkeypatch.setattr("dfeas.linalg.separation.sparse_columns.AT", replace(AT, direct_sparse=100))
     for room in (8 * 40 * 100, 8 * 40 * 99):
         matrix = column_matrix(csr_array(points), np.ones(40), room)
         assert matrix.wide
@@ -621,7 +621,7 @@ def test_conjugate_gradients_end_exactly_after_d_products_and_before_at_a_share(
 @pytest.mark.parametrize("kind", ["planted", "one-flip"])
 def test_columns_with_more_features_than_points_are_decided_as_by_highs(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same solver, where the room for a basis is small, so that HiGHS has an answer in time."""
-    monkeypatch.setattr("dfeas.linalg.separation.columns.AT", AT._replace(large=1 << 12))
+    monkeypatch.setattr("dfeas.linalg.separation.columns.AT", replace(AT, large=1 << 12))
     instance = Instance(kind, 200, 1200, margin=0.05)
     X, labels = instance.block(0)
     points = X * labels[:, None].astype(X.dtype)
@@ -642,14 +642,14 @@ def test_columns_with_more_features_than_points_are_decided_as_by_highs(kind: st
 
 def test_no_conflict_is_looked_for_where_a_basis_is_costly_and_the_sum_is_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     """One wrong label: the weights of a soft margin prove that no margin above eps exists, long before m + 1 of them do."""
-    monkeypatch.setattr("dfeas.linalg.separation.columns.AT", AT._replace(large=1))
+    monkeypatch.setattr("dfeas.linalg.separation.columns.AT", replace(AT, large=1))
     rng = np.random.default_rng(0)
     points, normal = rng.standard_normal((3000, 40)).astype(np.float32), rng.standard_normal(40)
     score = points @ normal
     score[np.abs(score).argmax()] *= -1
     matrix = column_matrix(points, np.sign(score) / np.linalg.norm(points, axis=1))
     assert solve(matrix, eps=1e-3).outcome == "conflict"
-    monkeypatch.setattr("dfeas.linalg.separation.solver.AT", AT._replace(costly=30))
+    monkeypatch.setattr("dfeas.linalg.separation.solver.AT", replace(AT, costly=30))
     found = solve(matrix, eps=1e-3)
     assert found.outcome == "unresolved"
     assert found.upper <= 1e-3

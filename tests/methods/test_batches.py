@@ -29,7 +29,7 @@ from tests.methods.test_working_set import problem, states
 def heavy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Small data has batches, too."""
     schedule.cache_clear()
-    monkeypatch.setattr(batches, "AT", AT._replace(heavy_bytes=0, small_bytes=0))
+    monkeypatch.setattr(batches, "AT", replace(AT, heavy_bytes=0, small_bytes=0))
     yield
     schedule.cache_clear()
 

@@ -90,7 +90,7 @@ def test_what_fits_is_read_once_and_confirmed(arrays: Callable[..., Any]) -> Non
 def test_columns_are_dropped_once_at_most_however_many_conflicts_are_refused(
     seed: int, flips: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batches, "AT", AT._replace(small_bytes=0))
+    monkeypatch.setattr(batches, "AT", replace(AT, small_bytes=0))
     rng = np.random.default_rng(seed)
     m, n = int(rng.integers(3, 25)), int(rng.integers(6000, 30000))
     X = rng.standard_normal((n, m))
@@ -423,7 +423,7 @@ def test_a_leader_separates_wide_points_or_hands_over(
     arrays: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, wrong: bool
 ) -> None:
     """Points of many features come into memory only when a few passes of another method did not separate them."""
-    monkeypatch.setattr(separation, "AT", separation.AT._replace(basis_bytes=100_000))
+    monkeypatch.setattr(separation, "AT", replace(separation.AT, basis_bytes=100_000))
     X, labels = arrays("planted", 300, 60, margin=0.05)
     if wrong:
         X, labels = np.vstack([X, X[:1]]), np.append(labels, -labels[0])

@@ -96,7 +96,7 @@ def test_scores_that_float64_cannot_tell_are_decided(tmp_path: Path) -> None:
 
 def test_a_conflict_among_many_features_is_proved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        sparse_columns, "AT", AT._replace(direct_sparse=150)
+        sparse_columns, "AT", replace(AT, direct_sparse=150)
     )  # conjugate gradients, and conflicts without absent features
     texts = SparseInstance("one-flip", 200, 600, 0.05, margin=0.005, block_rows=100)
     generate(texts, tmp_path / "data")

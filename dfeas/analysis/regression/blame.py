@@ -108,6 +108,11 @@ class Tally(Struct):
         # share of the largest coefficient, times the size of the column, below which a column is not responsible
         return self.alone(intercept) or [int(i) for i in np.flatnonzero(size > 1e-9 * size.max(initial=0.0))]
 
+    def blame_terms(self, direction: Direction, design: Design) -> tuple[list[int], dict[Any, list[str]]]:
+        """These columns, and levels of those that are no numbers."""
+        columns = [place for place in self.blame(direction, design.intercept) if design.columns[place].own]
+        return columns, levels_of(design, direction, columns, self)
+
     def of_levels(self, design: Design, term: Any) -> dict[str, Floats]:
         found = {design.columns[place].level or "": self.counts[place] for place in design.places(term)}
         reference = design.factors[term].reference
@@ -182,10 +187,9 @@ def find_dependence(flat: list[list[int]], names: list[Any], blocks: int) -> lis
     return [(names[i], list(dict.fromkeys(names[j] for j in others if row[j]))) for i, row in follow]
 
 
-def find_advice(
-    design: Design, outcome: Response, columns: list[int], levels: dict[Any, list[str]], tally: Tally, try_change: Change
-) -> Iterator[Advice]:
-    """What ends a separation by these columns and levels."""
+def find_advice(design: Design, outcome: Response, direction: Direction, tally: Tally, try_change: Change) -> Iterator[Advice]:
+    """What ends a separation."""
+    columns, levels = tally.blame_terms(direction, design)
     for term, some in levels.items():
         counts = tally.of_levels(design, term)
         own = set(some)

@@ -18,7 +18,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.analysis.regression.blame import Part, Tally
+from dfeas.analysis.regression.blame import Part, Tally, find_advice
 from dfeas.analysis.regression.design import (
     MOST_LEVELS,
     ColumnSurvey,
@@ -152,7 +152,9 @@ class RegressionFile:
 
     def name_rows(self, answer: Separated) -> Separated:
         """With the ids of its rows, where they have some."""
-        names = {} if self.ids is None else self.ids.take(answer.points)
+        if self.ids is None:
+            return answer
+        names = self.ids.take(answer.points)
         return replace(answer, points=[names.get(row, row) for row in answer.points])
 
     def batches(self, width: int, columns: Sequence[str]) -> Iterator[RowBatch]:
@@ -422,6 +424,7 @@ def _decide_on_disk(found: TableRegression, asked: Asked) -> Separated:
     extent = extent_of(found.design, found.outcome, answer)
     tally = Tally.of(extent.watch(found.parts()), found.outcome, answer.kind == COMPLETE, direction, NAMED)
     told = describe_answer(found.design, found.outcome, answer, list(tally.rows))
-    described = describe_separation(found.design, found.outcome, told, direction, tally, lambda change: None)
+    advice = list(find_advice(found.design, found.outcome, direction, tally, lambda change: None))
+    described = describe_separation(found.design, found.outcome, direction, tally)
     fits = find_fits(found.design, found.outcome, asked)
-    return replace(described, estimates=extent.estimates(direction), fits=fits)
+    return replace(told, **described, advice=advice, estimates=extent.estimates(direction), fits=fits)

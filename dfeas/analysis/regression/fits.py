@@ -32,9 +32,11 @@ _CALLS["scale"] = "scale", {"center": "center", "scale": "scale"}
 
 
 def find_fits(design: Design, outcome: Response, asked: Asked) -> dict[str, str]:
-    """What fits the model so that all estimates are finite, by language. None where rows have weights or strata, of other
-    outcomes than these, and for true and false as text, which readers of files change.
+    """What fits the model so that all estimates are finite, by language. None of a model, whose table is not known, where
+    rows have weights or strata, of other outcomes than these, and for true and false as text, which readers of files change.
     """
+    if asked.y is None and asked.formula is None:
+        return {}
     known = {str(each).lower() for each in outcome.lookup if isinstance(each, str)}
     if asked.weights is not None or asked.strata is not None or known == {"true", "false"}:
         return {}

@@ -5,13 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from msgspec import Struct, structs
 from numpy.typing import NDArray
 
-from dfeas.analysis.regression.blame import Advice, Change, Direction, Tally, find_advice, find_dependence, levels_of
+from dfeas.analysis.regression.blame import Advice, Direction, Tally, find_advice, find_dependence
+from dfeas.analysis.regression.blame import Part as Rows
 from dfeas.analysis.regression.design import SHOWN, Design, Floats
 from dfeas.analysis.regression.estimates import (
     FINITE,
@@ -45,7 +47,7 @@ from dfeas.problem import Problem
 from dfeas.records import replace
 from dfeas.run.exact.guesses import Reduction, find_spare
 from dfeas.run.exact.search import Face, settle_direction
-from dfeas.run.resources import Output
+from dfeas.run.resources import Limits, Output, Resources
 from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI
 
 NAMED = 1000
@@ -59,6 +61,9 @@ SECONDS = 10.0
 @dataclass(frozen=True, repr=False)
 class Separated(Displayed):
     """What was found. Print it for sentences; ``to_json`` has all of it.
+
+    Of a small table that is separated, columns, points, direction, levels, advice and estimates are found when they are asked
+    for, printed or copied, as of the table that was given.
 
     Attributes
     ----------
@@ -113,6 +118,7 @@ class Separated(Displayed):
 
     HIDDEN: ClassVar = ("found", "coded", "library")
     DERIVED: ClassVar = ("finite", "message")
+    EXPLAINED: ClassVar = ("columns", "points", "direction", "intercept", "levels", "separated", "coded", "advice", "estimates")
 
     kind: str | None
     columns: list[Any]
@@ -127,11 +133,39 @@ class Separated(Displayed):
     levels: dict[Any, list[str]] = field(default_factory=dict)
     advice: list[Advice] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    separated: int = 0
+    separated: int = field(default_factory=int)  # no attribute of the class, which would stand for one not found yet
     estimates: list[CoefficientEstimate] = field(default_factory=list)
     fits: dict[str, str] = field(default_factory=dict)
-    coded: frozenset[Any] = frozenset()
+    coded: frozenset[Any] = field(default_factory=frozenset)
     library: str | None = None
+
+    def explained_by(self, explanation: Explanation) -> Separated:
+        """This answer, whose fields in ``EXPLAINED`` are found when they are asked for."""
+        for name in self.EXPLAINED:
+            del self.__dict__[name]
+        self.__dict__["_explanation"] = explanation
+        return self
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            explanation = self.__dict__.get("_explanation")
+            if name in self.EXPLAINED and explanation is not None:
+                self.__dict__.update(explanation.find(name))
+            if name not in self.__dict__:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+            return self.__dict__[name]
+
+    def explained(self) -> Separated:
+        """This answer, with all of its fields, by themselves."""
+        for name in self.EXPLAINED:
+            getattr(self, name)
+        self.__dict__.pop("_explanation", None)
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy and a pickle have."""
+        return self.explained().__dict__
 
     @property
     def finite(self) -> bool | None:
@@ -214,7 +248,7 @@ class Separations(Displayed, dict[str, Separated]):
         answers = cls()
         for name in names:
             try:
-                answers[name] = find(name)
+                answers[name] = find(name).explained()  # which keeps no table of each
             except DfeasError as error:
                 raise type(error)(f"outcome {name}: {error.args[0]}") from None
         return answers
@@ -249,17 +283,17 @@ def _some(names: list[Any]) -> str:
     return ", ".join(str(name) for name in names[:SHOWN]) + more
 
 
-def ask_part(regression: Regression, asked: Asked) -> Face | Separation | None:
+def ask_part(regression: Regression, limits: Limits, resources: Resources) -> Face | Separation | None:
     """What is proved; None for columns that cannot be asked alone, such as ones of tiny numbers only."""
     try:
         problem = _signed_problem(regression)
-        return find_face(problem, asked.limits, asked.resources) or _separate(problem, asked)
+        return find_face(problem, limits, resources) or _separate(problem, limits, resources)
     except BadInputError:
         return None
 
 
-def _separate(problem: Problem, asked: Asked) -> Separation:
-    return separate(problem, "auto", asked.limits, asked.resources, Output(), small=True)
+def _separate(problem: Problem, limits: Limits, resources: Resources) -> Separation:
+    return separate(problem, "auto", limits, resources, Output(), small=True)
 
 
 def _signed_problem(regression: Regression) -> Problem:
@@ -283,42 +317,102 @@ def extent_of(design: Design, outcome: Response, answer: Separation) -> Extent:
 
 
 def check_likelihood(regression: Regression, asked: Asked) -> Separated:
-    """What is proved of it, by which terms, and what can be done."""
-
-    def stop() -> bool:
-        return time.monotonic() > end
-
+    """What is proved of it. Which terms separate, and what can be done, is found when it is asked for, in a copy of a small
+    table; a large one is not kept: it is found at once.
+    """
     end = min(time.monotonic() + SECONDS, asked.limits.ends)
     require_decided(regression.design, regression.outcome)
     regression = with_thresholds(regression)
     design, outcome, label = regression.design, regression.outcome, regression.rows
-    answer = _separate(_signed_problem(regression), asked)
+    answer = _separate(_signed_problem(regression), asked.limits, asked.resources)
     direction = direction_of(answer, design, outcome)
     if direction is None:
         of = regression.numbers[row_numbers(regression.codes, outcome)]
         here = [] if answer.support is None else np.unique(of[answer.support]).tolist()
-        return describe_answer(design, outcome, answer, [label[row] for row in here])
+        return replace(describe_answer(design, outcome, answer, [label[row] for row in here]), library=asked.library)
+    told = replace(describe_answer(design, outcome, answer, []), fits=find_fits(design, outcome, asked), library=asked.library)
     small = regression.points.shape[0] * max(1, regression.points.shape[1]) <= LOOKED_AT
-    every, extent = (regression.points, regression.codes, regression.numbers), extent_of(design, outcome, answer)
-    tally = Tally.of(extent.watch([every]), outcome, answer.kind == COMPLETE, direction, np.inf)
-    if small and not tally.alone(design.intercept):
-        direction = _fewest(regression, answer, direction, asked, stop)
+    if small:
+        regression = replace(regression, points=regression.points.copy(), values=None, offset=None)
+    most = end - asked.limits.began
+    found = told.explained_by(Explanation(regression, answer, direction, asked.limits, asked.resources, small, most))
+    return found if small else found.explained()
 
-    def try_change(change: Callable[[Regression], Regression | None]) -> bool | None:
-        other = change(regression) if small and not stop() else None
+
+class Explanation(Struct, dict=True, eq=False):
+    """Which terms of a table in memory separate it, what ends that, and what becomes of each coefficient."""
+
+    regression: Regression
+    answer: Separation
+    direction: Direction
+    limits: Limits
+    resources: Resources
+    small: bool
+    most: float  # seconds on the clock of the call after which no more is tried
+    used: float = -1.0  # so far: the clock stands while nobody asks
+
+    def __post_init__(self) -> None:
+        self.used = self.limits.seconds
+
+    def find(self, name: str) -> dict[str, Any]:
+        """This field of the answer, and those that are found with it."""
+        self.limits = replace(self.limits, began=time.monotonic() - self.used)
+        try:
+            if name == "estimates":
+                return {name: self._find_estimates()}
+            return {name: self._find_advice()} if name == "advice" else self._describe()
+        finally:
+            self.used = self.limits.seconds
+
+    def _stop(self) -> bool:
+        return self.limits.seconds > self.most
+
+    @cached_property
+    def _every(self) -> list[Rows]:
+        return [(self.regression.points, self.regression.codes, self.regression.numbers)]
+
+    @cached_property
+    def _tally(self) -> Tally:
+        complete = self.answer.kind == COMPLETE
+        return Tally.of(self._every, self.regression.outcome, complete, self.direction, np.inf)
+
+    @cached_property
+    def _shown(self) -> Direction:
+        """Of few terms, where a small table is not separated by one alone."""
+        if not self.small or self._tally.alone(self.regression.design.intercept):
+            return self.direction
+        ask = partial(ask_part, limits=self.limits, resources=self.resources)
+        return _fewest(self.regression, self.answer, self.direction, ask, self._stop)
+
+    def _describe(self) -> dict[str, Any]:
+        design, outcome, label = self.regression.design, self.regression.outcome, self.regression.rows
+        points = [label[row] for row in self._tally.rows]
+        return {"points": points, **describe_separation(design, outcome, self._shown, self._tally)}
+
+    def _find_advice(self) -> list[Advice]:
+        design, outcome = self.regression.design, self.regression.outcome
+        return list(find_advice(design, outcome, self._shown, self._tally, self._try_change))
+
+    def _try_change(self, change: Callable[[Regression], Regression | None]) -> bool | None:
+        other = change(self.regression) if self.small and not self._stop() else None
         if other is not None and not other.design.columns:
             return len(set(other.codes.tolist())) > 1 or BOTH in other.codes
-        found = None if other is None else ask_part(other, asked)
+        found = None if other is None else ask_part(other, self.limits, self.resources)
         return None if found is None or found.kind is None else found.kind == OVERLAP
 
-    told = describe_answer(design, outcome, answer, [label[row] for row in tally.rows])
-    found = describe_separation(design, outcome, told, direction, tally, try_change)
-    fits = find_fits(design, outcome, asked)
-    return replace(found, estimates=extent.estimates(direction, regression, stop), fits=fits)
+    def _find_estimates(self) -> list[CoefficientEstimate]:
+        extent = extent_of(self.regression.design, self.regression.outcome, self.answer)
+        for _ in extent.watch(self._every):
+            pass
+        return extent.estimates(self._shown, self.regression, self._stop)
 
 
 def _fewest(
-    regression: Regression, answer: Separation, direction: Direction, asked: Asked, stop: Callable[[], bool]
+    regression: Regression,
+    answer: Separation,
+    direction: Direction,
+    ask: Callable[[Regression], Face | Separation | None],
+    stop: Callable[[], bool],
 ) -> Direction:
     """A direction of fewer terms that separates the same rows: each term is left out that is not needed. Float64 guesses which;
     all of these are left out at once then, or one after the other where that does not separate the same.
@@ -336,7 +430,7 @@ def _fewest(
         if y is not None:
             return Direction.of(y, answer.kind == COMPLETE, design, outcome)
         fewer = regression.without([place for place in range(m) if place not in places])
-        found = None if fewer is None else ask_part(fewer, asked)
+        found = None if fewer is None else ask(fewer)
         if fewer is None or found is None or (found.kind, found.on) != (answer.kind, answer.on):
             return None
         other = direction_of(found, fewer.design, outcome)
@@ -428,25 +522,20 @@ def describe_answer(design: Design, outcome: Response, answer: Separation, point
     )
 
 
-def describe_separation(
-    design: Design, outcome: Response, told: Separated, direction: Direction, tally: Tally, change: Change
-) -> Separated:
-    """The answer where something separates, with what is told in any case."""
-    columns = [place for place in tally.blame(direction, design.intercept) if design.columns[place].own]
-    levels = levels_of(design, direction, columns, tally)
+def describe_separation(design: Design, outcome: Response, direction: Direction, tally: Tally) -> dict[str, Any]:
+    """Fields of the answer where something separates."""
+    columns, levels = tally.blame_terms(direction, design)
     names, runs = design.names, np.flatnonzero(direction.values[:, :-1].any(axis=0)).tolist()
     by_name = {names[place]: _coefficient(direction.values[:, place], outcome) for place in runs if design.columns[place].own}
     cuts = {names[place]: float(direction.values[0, place]) for place, each in enumerate(design.columns) if not each.own}
-    return replace(
-        told,
-        columns=[names[place] for place in columns],
-        direction=by_name,
-        intercept=cuts if outcome.kind in IN_ORDER else _coefficient(direction.values[:, -1], outcome),
-        levels=levels,
-        advice=list(find_advice(design, outcome, columns, levels, tally, change)),
-        separated=tally.separated,
-        coded=frozenset(names[place] for place in design.places(*levels)),
-    )
+    return {
+        "columns": [names[place] for place in columns],
+        "direction": by_name,
+        "intercept": cuts if outcome.kind in IN_ORDER else _coefficient(direction.values[:, -1], outcome),
+        "levels": levels,
+        "separated": tally.separated,
+        "coded": frozenset(names[place] for place in design.places(*levels)),
+    }
 
 
 def _coefficient(values: Floats, outcome: Response) -> Any:

@@ -72,6 +72,7 @@ class Asked(Struct, frozen=True):
     order: Sequence[str] | None = None  # of classes, where their categories say it
     without: Sequence[str] = ()  # columns of a file that are left out
     id: str | None = None  # the column of a file that names its rows
+    library: str | None = None  # whose data frames are made of the answer
     limits: Limits = field(default_factory=Limits)
     resources: Resources = field(default_factory=Resources)
     progress: Progress | None = None  # where points are written to a scratch folder

@@ -18,7 +18,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from dfeas.data.storage.features import MOST_BYTES
-from dfeas.data.storage.files import DAMAGE, damage_becomes
+from dfeas.data.storage.files import damage, damage_becomes
 from dfeas.data.storage.places import Place, require_chunks, require_column, seekable
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError, format_bytes, spell
 
@@ -164,7 +164,7 @@ def names_in(path: Place, points: str) -> tuple[list[str], str]:
         if path.suffix in SUFFIXES:
             with open_file(path) as file:
                 return _of_hdf5(file, str(path), points), ""
-    except (DfeasError, *DAMAGE) as error:
+    except damage(DfeasError) as error:
         return [], f"names of features not read: {' '.join(str(error).split())[:200]}"
     return [], ""
 

@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from fastcrc.crc32 import iscsi as crc32c
@@ -34,7 +34,7 @@ ABSENT = np.uint64(2**64 - 1)
 ENTRY = np.dtype("<u8")
 
 
-class IndexForm(NamedTuple):
+class IndexForm(Struct, frozen=True):
     """How the index of a shard is written."""
 
     chunks: int  # of the shard
@@ -46,7 +46,7 @@ class IndexForm(NamedTuple):
         return 2 * ENTRY.itemsize * self.chunks + CRC * self.sealed
 
 
-class Index(NamedTuple):
+class Index(Struct, frozen=True):
     """Where the chunks of a shard lie."""
 
     offsets: NDArray[np.uint64] | range  # (chunks,) a range where they lie at equal distances, which takes no memory

@@ -15,7 +15,6 @@ import os
 import struct
 import tokenize
 import uuid
-import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -64,8 +63,7 @@ def require_readable(where: object, number: Any, newest: int) -> None:
 
 # errors of zarr and UnicodeErrors are ValueErrors, RecursionError is a RuntimeError, OverflowError and ZeroDivisionError are
 # ArithmeticErrors
-DAMAGE = (
-    zipfile.BadZipFile,
+_DAMAGE = (
     zlib.error,
     struct.error,
     tokenize.TokenError,
@@ -83,6 +81,13 @@ DAMAGE = (
 )
 
 
+def damage(*more: type[Exception]) -> tuple[type[Exception], ...]:
+    """What libraries raise of a damaged file, and others."""
+    from zipfile import BadZipFile
+
+    return (*more, BadZipFile, *_DAMAGE)
+
+
 @contextmanager
 def damage_becomes(where: object, what: str) -> Iterator[None]:
     """Raise CorruptDataError, which says ``what``, for all that a library raises of a damaged file."""
@@ -90,7 +95,7 @@ def damage_becomes(where: object, what: str) -> Iterator[None]:
         yield
     except DfeasError:
         raise
-    except DAMAGE as error:
+    except damage() as error:
         if isinstance(error, OSError) and error.errno is not None:  # libraries set none for what they do not understand
             raise refused_by_system(where, error) from None
         raise CorruptDataError(f"{where}: {what}: {str(error)[:200]}") from None

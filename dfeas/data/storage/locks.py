@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import sys
 import time
 import uuid
@@ -111,6 +110,8 @@ def _empty(path: Path) -> None:
         if entry.name == LOCK:
             continue
         if entry.is_dir() and not entry.is_symlink():
+            import shutil
+
             shutil.rmtree(entry, ignore_errors=True)
         else:
             entry.unlink(missing_ok=True)

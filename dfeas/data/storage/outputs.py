@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +10,6 @@ import numpy as np
 from msgspec import Struct
 
 from dfeas.data.storage.files import LOCK
-from dfeas.data.storage.locks import being_written, busy_error
 from dfeas.data.storage.places import Place
 from dfeas.data.storage.stored_array import MARKER, looks_like_dataset
 from dfeas.errors import UsageError, spell
@@ -94,6 +92,8 @@ def replace_output(path: Place | None, kind: OutputKind, force: bool) -> Iterato
     if not empty and not kind.owns(path):
         text = f"it holds what is no output of this kind, which {spell('force', True)} leaves alone; choose another output"
         raise UsageError(f"{path}: {text}")
+    from dfeas.data.storage.locks import being_written, busy_error
+
     if being_written(path):
         raise busy_error(path)
     aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.old")
@@ -108,6 +108,8 @@ def replace_output(path: Place | None, kind: OutputKind, force: bool) -> Iterato
                 path.rename(old)
             aside.rename(path)
         if old.is_dir():
+            import shutil
+
             shutil.rmtree(old)
         else:
             old.unlink(missing_ok=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import posixpath
-import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from math import prod
@@ -222,6 +221,8 @@ def names_in(folder: Place) -> Iterator[str]:
 def remove(folder: Place) -> None:
     """Remove a folder and all that is in it, in an object store from its end on."""
     if isinstance(folder, Path):
+        import shutil
+
         shutil.rmtree(folder)
         return
     for each in reversed(list(folder.rglob("*"))):

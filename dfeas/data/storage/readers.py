@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from dfeas.data.storage.files import DAMAGE, refused_by_system
+from dfeas.data.storage.files import damage, refused_by_system
 from dfeas.data.storage.numbers import exact
 from dfeas.data.storage.patience import persist
 from dfeas.errors import CorruptDataError, DfeasError
@@ -266,7 +266,7 @@ class SliceReader(Struct, frozen=True, eq=False):
                 rows = exact(rows, self.dtype, where)
         except DfeasError:
             raise
-        except DAMAGE as error:
+        except damage() as error:
             raise CorruptDataError(f"{where} cannot be read: {type(error).__name__}: {error}") from None
         return np.ascontiguousarray(rows)
 

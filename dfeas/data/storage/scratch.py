@@ -8,7 +8,6 @@ and ``pieces``, which are the same of mapped vectors and of others, so that sums
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from mmap import ACCESS_READ, MADV_DONTNEED, mmap
@@ -108,6 +107,8 @@ class Scratch(Struct, frozen=True):
         """Give all vectors of another folder a second name here, or copy them where storage has no second names. They are on
         the disk afterwards, also when the power fails.
         """
+        import shutil
+
         for path in sorted(other.folder.glob("*.f64")):
             self.folder.mkdir(exist_ok=True)
             try:
@@ -126,6 +127,8 @@ class Scratch(Struct, frozen=True):
 
     def download(self, folder: ObjectPath) -> None:
         """Have the vectors that are in an object store, and no others. Raises CorruptDataError when they cannot be written."""
+        import shutil
+
         self.remove()
         for each in folder.rglob("*"):
             self.folder.mkdir(exist_ok=True)
@@ -134,6 +137,8 @@ class Scratch(Struct, frozen=True):
 
     def remove(self) -> None:
         if os.path.lexists(self.folder):
+            import shutil
+
             shutil.rmtree(self.folder, ignore_errors=True)
 
 

@@ -17,7 +17,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from dfeas.data.storage.chunks import WRITE_EMPTY, IndexForm, open_folder, read_index
-from dfeas.data.storage.files import COUNT, DAMAGE, Number, read_json, refuse_links
+from dfeas.data.storage.files import COUNT, Number, damage, read_json, refuse_links
 from dfeas.data.storage.layout import default_block_rows
 from dfeas.data.storage.numbers import require_unpacked
 from dfeas.data.storage.places import Place, ask_at, names_in, require_chunks, require_column, translate_errors_at, zarr_store
@@ -63,7 +63,7 @@ def _open(path: Place, name: str) -> Any:
         require_unpacked(array, str(path), f"zarr.open_array({str(path)!r})[:]", decoded_by_xarray(array, path), call)
     except DfeasError:
         raise
-    except DAMAGE as error:
+    except damage() as error:
         raise CorruptDataError(f"{path}: its zarr metadata cannot be read: {type(error).__name__}: {error}") from None
     return array
 
@@ -257,7 +257,7 @@ def read_header(stream: IO[bytes], size: int, where: str) -> tuple[tuple[int, ..
         shape, fortran, dtype = reader(stream)
         if any(isinstance(length, bool) or length < 0 for length in shape):
             raise ValueError(f"shape {shape}")
-    except DAMAGE as error:
+    except damage() as error:
         raise CorruptDataError(f"{where}: not a readable .npy array: {error}") from None
     if dtype.hasobject:
         raise BadInputError(f"{where}: an array of Python objects is not accepted; save numbers")
@@ -282,7 +282,7 @@ def load_npy(path: Place) -> NDArray[Any]:
         return np.frombuffer(content, dtype).reshape(shape, order="F" if fortran else "C").copy(order="C")
     except DfeasError:
         raise
-    except DAMAGE as error:
+    except damage() as error:
         raise CorruptDataError(f"{path}: not a readable .npy file: {error}") from None
 
 

@@ -24,10 +24,10 @@ x = xi / sum(xi) with |Ax| -> 0, which are polished to a basic solution (``basic
 conflict of all.
 """
 
-from typing import NamedTuple
+from msgspec import Struct
 
 
-class SeparationThresholds(NamedTuple):
+class SeparationThresholds(Struct, frozen=True):
     """What decides which way a separation goes, each with the measurement, or the bound, that set it."""
 
     # of the loop over C

@@ -29,11 +29,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
 from dfeas.linalg.blas import cut_evenly, one_thread, side_by_side
 from dfeas.linalg.points import Floats, Indices, Tile, combine_rows, is_dense, moments, norms, products, tile, times_rows
+from dfeas.linalg.routines import solve_positive
 from dfeas.linalg.separation.newton import conjugate_gradients
 from dfeas.passes.block import Columns
 from dfeas.records import replace
@@ -384,7 +384,7 @@ def better(one: BandSolution, other: BandSolution) -> BandSolution:
 def positive_solve(system: Floats, wanted: Floats) -> Floats:
     """Solve a positive definite system; where rounding makes it none, its eigenvalues are cut at rounding."""
     try:
-        return np.asarray(scipy.linalg.cho_solve(scipy.linalg.cho_factor(system, lower=True), wanted))
+        return solve_positive(system, wanted)
     except np.linalg.LinAlgError:
         values, vectors = np.linalg.eigh(system)
         return np.asarray((vectors / np.maximum(values, 1e-15 * values[-1])) @ (vectors.T @ wanted))

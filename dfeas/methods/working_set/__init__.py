@@ -49,7 +49,7 @@ separator of all may be near.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct, field
 
@@ -57,7 +57,7 @@ from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, S, Sparse
 from dfeas.records import replace
 
 
-class WorkingSetThresholds(NamedTuple):
+class WorkingSetThresholds(Struct, frozen=True):
     """How many columns W takes, from how much of the data, and when it stops; each with what set it."""
 
     # of the first columns

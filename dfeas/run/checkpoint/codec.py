@@ -18,7 +18,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from functools import lru_cache
 from typing import Any, BinaryIO
 
@@ -29,10 +29,11 @@ from numpy.typing import NDArray
 
 from dfeas import __version__
 from dfeas.data.storage import files
-from dfeas.data.storage.files import DAMAGE, MOST_BYTES
+from dfeas.data.storage.files import MOST_BYTES, damage
 from dfeas.data.storage.stored_array import CRC
 from dfeas.errors import CorruptDataError, DfeasError
 from dfeas.linalg.csr import csr, is_csr
+from dfeas.records import names_of
 
 PLACES = {
     "checkpoint.Sealed": "dfeas.run.checkpoint.folder:Sealed",
@@ -150,12 +151,7 @@ def _hints(cls: type) -> dict[str, ast.expr]:
     texts: dict[str, str] = {}
     for base in reversed(cls.__mro__):
         texts |= inspect.get_annotations(base)
-    return {name: ast.parse(texts[name], mode="eval").body for name in _fields(cls)}
-
-
-def _fields(cls: type[Any]) -> tuple[str, ...]:
-    """Names of the fields of a record."""
-    return cls.__struct_fields__ if issubclass(cls, Struct) else tuple(each.name for each in fields(cls))
+    return {name: ast.parse(texts[name], mode="eval").body for name in names_of(cls)}
 
 
 def is_of_hint(value: Any, hint: ast.expr) -> bool:
@@ -228,7 +224,7 @@ def load(file: BinaryIO, where: str) -> Any:
         return _decode(tree["value"], arrays)
     except DfeasError:
         raise
-    except (*DAMAGE, AttributeError, ImportError) as error:
+    except damage(ImportError) as error:
         other = "" if version == __version__ else f" (it was written by dfeas {version}, this is {__version__})"
         raise CorruptDataError(f"{where}: not a readable checkpoint: {type(error).__name__}: {error}{other}") from None
 
@@ -267,7 +263,7 @@ def _encode(value: Any, arrays: _Arrays) -> Any:
     if isinstance(value, dict):
         return {"dict": {_require_text(key): _encode(entry, arrays) for key, entry in value.items()}}
     name = name_of(type(value))
-    return {"object": [name, {field: _encode(getattr(value, field), arrays) for field in _fields(type(value))}]}
+    return {"object": [name, {field: _encode(getattr(value, field), arrays) for field in names_of(type(value))}]}
 
 
 def _require_text(key: Any) -> str:

@@ -23,7 +23,6 @@ from dfeas.answers.files import CHECKPOINT, RACE, RESULT, SUSPECTS, versions
 from dfeas.answers.trace import Sink, TraceFile
 from dfeas.answers.words import RESUMABLE
 from dfeas.data.storage.files import LOCK, atomic_write, sync
-from dfeas.data.storage.locks import hold, require_held
 from dfeas.data.storage.patience import wait_by
 from dfeas.data.storage.places import Place, names_in, place, remove
 from dfeas.data.storage.scratch import Scratch, Seal
@@ -174,6 +173,8 @@ def require_free(path: Place, last: str = RESULT) -> None:
 @contextmanager
 def run_folder(path: Place, last: str = RESULT) -> Iterator[Place]:
     """A locked folder for a result. Raises UsageError when it holds ``last``, the last file, or a run that can be resumed."""
+    from dfeas.data.storage.locks import hold
+
     require_free(path, last)
     with hold(path, last, partial(require_free, path, last)) as folder:
         yield folder
@@ -182,6 +183,8 @@ def run_folder(path: Place, last: str = RESULT) -> Iterator[Place]:
 @contextmanager
 def run_folder_again(path: Place) -> Iterator[Place]:
     """The folder of a run that goes on, locked. Raises UsageError when another process works on it."""
+    from dfeas.data.storage.locks import hold
+
     with hold(path) as folder:
         for left in folder.rglob(".*.part") if isinstance(folder, Path) else ():  # was being written when the run was killed
             if left.is_file():
@@ -269,6 +272,8 @@ class Checkpointer(Struct, eq=False):
 
     def _require_held(self) -> None:
         if self.checkpoints is not None:
+            from dfeas.data.storage.locks import require_held
+
             require_held(self.checkpoints.folder.parent)
 
     def _note_traces(self) -> None:
