@@ -6,12 +6,14 @@ points in conflict one has to go, so that as many have to go as there are confli
 
 W, columns in memory, is divided by a soft margin, and passes bring what it misses until its separator has no other point wrong:
 those are suspects. Then each, the nearest first, joins what stays if that is still separated. If not, it is needed: it is in
-conflict with points that stay, if possible with such as are in no other conflict. That takes no pass, but for a last look.
+conflict with points that stay, if possible with such as are in no other conflict. Most are found by one least-squares problem
+(Lawson and Hanson 1974) of few columns opposed to the suspect, which one product finds for several suspects; others by
+separations of more and more columns. That takes no pass, but for a last look.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import compress
 from math import isqrt
@@ -34,7 +36,8 @@ from dfeas.errors import BadInputError, UsageError
 from dfeas.geometry.protocol import facts_of
 from dfeas.geometry.registry import require_points
 from dfeas.linalg.blas import one_thread
-from dfeas.linalg.points import Floats, Indices
+from dfeas.linalg.points import Array, Floats, Indices
+from dfeas.linalg.routines import nnls
 from dfeas.linalg.separation import AT
 from dfeas.linalg.separation.newton import Newton
 from dfeas.linalg.separation.rounds import lowest
@@ -64,6 +67,11 @@ PRICES = (1.0, 1e2, 1e4)
 which so many coefficients do not explain."""
 WHOLE = 1 << 25
 """Entries up to which W has all columns, where memory has room for them."""
+OPPOSED, MET = 3, 4
+"""Opposed columns for each feature among which a suspect is cancelled (of 2 few are, 4 take half as long again and find
+2 % more), and columns for each feature with which separations begin."""
+NARROW = 256
+"""Features up to which that is tried."""
 MOST = 1 << 20
 """Suspects at most."""
 
@@ -214,11 +222,15 @@ class _Search:
         self.count = self.n if self.n <= self.cap and self.n * self.d <= WHOLE else few
         spread = min(working_set.AT.from_each, -(-dataset.blocks // 8))
         self.columns: Columns = self._ask(sample(self.d, self.count, self.n, dataset.blocks, spread, 0))
-        self.matrix = column_matrix(self.columns.points, self.columns.scale, self.room)
+        self._set_matrix()
         self.y = self.first = np.zeros(self.d)
         self.stays, self.used = np.zeros((2, len(self.columns)), bool)  # which are right; which are in a conflict that counts
         self.needed: set[int] = set()  # that are in conflict with some that stay
         self.conflicts: list[tuple[Indices, Floats]] = []  # points and weights, without a common point
+
+    def _set_matrix(self) -> None:
+        self.matrix = column_matrix(self.columns.points, self.columns.scale, self.room)
+        self.even = self.matrix.equilibrate()
 
     def _ask(self, question: Any) -> Any:
         self.passes += len(question.blocks) / self.session.dataset.blocks if isinstance(question, Partial) else 1
@@ -264,7 +276,7 @@ class _Search:
             said = f"the classes overlap: {answer.violated} points are on the wrong side of a soft margin"
             raise BadInputError(f"{self.session.dataset.where}: {said}, and at most {MOST} are listed; ask for a soft margin")
         self.columns = answer.append_to(self.columns, 0)
-        self.matrix = column_matrix(self.columns.points, self.columns.scale, self.room)
+        self._set_matrix()
         right = self.score(self.y) > 0
         self.stays = np.append(self.stays, right[len(self.stays) :])
         self.used = np.append(self.used, np.zeros(len(right) - len(self.used), bool))
@@ -272,7 +284,7 @@ class _Search:
 
     def _divide(self) -> None:
         """By a soft margin, and then by a separator of what it has right."""
-        even = self.matrix.equilibrate()
+        even = self.even
         newton, fewest = Newton(even, even.coordinates(self.y)), len(self.columns) + self.d + 1
         for C in PRICES:
             newton.minimise(C, AT.enough, AT.rough)
@@ -295,21 +307,24 @@ class _Search:
 
     def _judge(self) -> bool:
         """Whether y is another one after each suspect that is not known to be needed has joined what stays, if it can."""
-        # columns among which a conflict is looked for
-        score, moved, most = self.score(self.y), False, 4 * self.d
-        met = np.zeros(0, np.int64)
-        for suspect in sorted({*np.flatnonzero(~self.stays).tolist()} - self.needed, key=lambda row: -score[row]):
+        wide = self.score(self.y)  # with the widest separator: one that lets a suspect join is thin
+        moved, met = False, np.zeros(0, np.int64)
+        narrow = self.d <= NARROW and self.matrix.even_units() is None
+        waiting = sorted({*np.flatnonzero(~self.stays).tolist()} - self.needed, key=lambda row: -wide[row])
+        for suspect, along in self._face(waiting):
+            if self.stays[suspect] or self.until():
+                continue
             unused = self.stays & ~self.used
-            some = np.union1d(_lowest(score, unused, most), met[unused[met]])
+            dear, level = np.where(unused & (wide > 0), wide, np.inf), -2 * wide[suspect]
+            if narrow and self._cancel(suspect, _opposed(dear, along, level, OPPOSED * self.d)):
+                continue
+            # columns among which a conflict is looked for
+            some = np.union1d(_opposed(dear, along, level, MET * self.d), met[unused[met]])
             while not (self.stays[suspect] or suspect in self.needed or self.until()):
                 rows = np.union1d(some, [suspect])
                 found = solve(self.matrix.part(rows))
                 if found.outcome == CONFLICT:
-                    self.needed.add(suspect)
-                    rows = rows[found.rows]
-                    if not self.used[rows].any():
-                        self.used[rows] = True
-                        self.conflicts.append((self.columns.index[rows], found.weight))
+                    self._add_conflict(suspect, rows[found.rows], found.weight)
                     break
                 trial = self.score(found.y)
                 if found.outcome != SEPARATED or trial[suspect] <= 0:
@@ -319,13 +334,56 @@ class _Search:
                     free = missed & ~self.used  # conflicts without a common point are what is wanted
                     # so many join them where there is no conflict
                     more = _lowest(trial, free if free.any() else missed, max(2 * self.d, len(some)))
-                    some = met = np.union1d(some, more)
+                    some = np.union1d(some, more)
+                    met = some[lowest(trial[some], MET * self.d)]
                 else:
-                    self.y, score, moved = found.y, trial, True
+                    self.y, moved = found.y, True
                     self.stays |= trial > 0
         if moved:
             self._separate()
         return moved
+
+    def _face(self, suspects: list[int]) -> Iterator[tuple[int, Array]]:
+        """Each, and how far along its opposite all columns (c,) reach."""
+        # at once: products take a quarter of the memory of W; 2**20 entries of suspects, where there are many features
+        most = max(1, min(self.d // 4, 64, 2**20 // self.d))
+        for first in range(0, len(suspects), most):
+            some = np.array(suspects[first : first + most])
+            yield from zip(some.tolist(), self.even.products(-self.even.gather(some)), strict=True)
+
+    def _cancel(self, suspect: int, some: Indices) -> bool:
+        """Whether some columns are in conflict with a suspect, as far as nonnegative least squares tell."""
+        rows = np.append(some, suspect)
+        columns = self.even.gather(rows)
+        if not len(some):
+            return False
+        try:
+            x = np.append(nnls(columns[:-1].T, -columns[-1]), 1.0)
+        except RuntimeError:
+            return False
+        if not np.linalg.norm(x @ columns) <= AT.vanished * float(x @ np.linalg.norm(columns, axis=1)):
+            return False
+        order = np.argsort(rows)[x[np.argsort(rows)] > 0]
+        self._add_conflict(suspect, rows[order], x[order] / x.sum())
+        return True
+
+    def _add_conflict(self, suspect: int, rows: Indices, weight: Floats) -> None:
+        """A suspect is needed; the conflict counts if it has no point of another."""
+        self.needed.add(suspect)
+        if not self.used[rows].any():
+            self.used[rows] = True
+            self.conflicts.append((self.columns.index[rows], weight))
+
+
+def _opposed(dear: Floats, along: Array, level: float, count: int) -> Indices:
+    """Columns, so many, whose combination may be the opposite of a suspect: the farthest along it of those with a score (c,) of
+    at most ``level`` for each unit along it. A combination has half of that, so that both sides of it are among them, and
+    columns near the separator are left to the suspects near it, which have no others.
+    """
+    rows = np.flatnonzero(dear <= level * along)
+    if len(rows) >= count:
+        return rows[lowest(-along[rows], count)]
+    return lowest(dear / np.maximum(along, 1e-6), min(count, int(np.isfinite(dear).sum())))
 
 
 def _lowest(score: Floats, among: NDArray[np.bool_], most: int) -> Indices:

@@ -12,8 +12,9 @@ At the optimum y = sum_j alpha_j a_j has scores 1 - delta alpha_j where alpha_j 
 delta y / |y| has the widest margin, 1 / |y|, and x = alpha / sum(alpha) is the point of the hull nearest to 0: both ends of the
 bracket meet. Where nothing separates, alpha grows until delta stops it, and |x|_G is about sqrt(delta) or less.
 
-delta goes down in steps, each from where the last one ended: far from the optimum a Gram matrix without a ridge is all
-rounding. It ends where rounding makes the pivots go round in circles: products of rows have half the digits of the rows.
+delta goes down in steps, each from where the last one ended, and of more points from where that of fewer did: far from the
+optimum a Gram matrix without a ridge is all rounding. It ends where rounding makes the pivots go round in circles: products of
+rows have half the digits of the rows.
 
 It begins where coordinate ascent ends (``ascend``), and often need not. Of many points few are looked at, and more as others
 score low under their separator (``nearest_of``): the Gram matrix has as many rows as count, and some.
@@ -24,6 +25,7 @@ entries that are infeasible change sides at once, and one at a time when that ma
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -104,22 +106,35 @@ def nearest(gram: Floats, start: Floats | None = None, tolerance: float = 0.05) 
     """The widest separator of points with a Gram matrix (s, s) whose diagonal is 1, up to ``tolerance``, or a conflict.
     ``start`` (s,) is alpha of what was known of some of them.
     """
-    alpha, near = ascend(gram, RIDGES[0], tolerance, start)
-    active, steps = alpha > 0, 1
-    if not active.any():
-        active[:] = True
-    best = _better(None, gram, alpha / alpha.sum(), steps) if near else None
-    if best is not None and best.low >= (1 - tolerance) * best.upper:
-        return best
     with one_thread(of_scipy=True):
-        for delta in RIDGES:
-            alpha, active, taken = _pivot(gram, delta, active)
-            steps += taken
-            best = _better(best, gram, alpha / alpha.sum(), steps)
-            if taken == STEPS or best.low >= (1 - tolerance) * best.upper:
-                break
+        steps = 1
+        # a larger delta is no start: scores of what separates fewer points would be below zero, 1 - delta alpha_j
+        ridges = [delta for delta in RIDGES if start is None or delta * float(start.max(initial=0.0)) <= 1]
+        if start is not None and 0 < len(ridges) < len(RIDGES):
+            known, resolved = _lower_ridge(gram, start > 0, ridges, tolerance, None, steps)
+            if resolved:
+                return known
+            steps = known.steps
+        alpha, near = ascend(gram, RIDGES[0], tolerance, start)
+        active = alpha > 0 if alpha.any() else np.ones(len(gram), bool)
+        best = _better(None, gram, alpha / alpha.sum(), steps) if near else None
+        if best is not None and best.low >= (1 - tolerance) * best.upper:
+            return best
+        return _lower_ridge(gram, active, RIDGES, tolerance, best, steps)[0]
+
+
+def _lower_ridge(
+    gram: Floats, active: NDArray[np.bool_], ridges: Sequence[float], tolerance: float, best: Nearest | None, steps: int
+) -> tuple[Nearest, bool]:
+    """The better of what was known and what one delta after the other gives; false where the pivots go round in circles."""
+    for delta in ridges:
+        alpha, active, taken = _pivot(gram, delta, active)
+        steps += taken
+        best = _better(best, gram, alpha / alpha.sum(), steps)
+        if taken == STEPS or best.low >= (1 - tolerance) * best.upper:
+            break
     assert best is not None
-    return best
+    return best, taken < STEPS
 
 
 def _better(known: Nearest | None, gram: Floats, x: Floats, steps: int) -> Nearest:

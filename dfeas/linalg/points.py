@@ -254,6 +254,8 @@ def dots(points: Points, rows: Indices, y: Floats) -> Floats:
     m, dot = points.shape[1], np.empty(len(rows))
     # 1 << 14: the same of products until they are summed: half the time of a whole block, or less
     step = max(1, (1 << 14) // m)
+    if len(rows) <= step:
+        return np.asarray(np.multiply(points[rows], y, dtype=np.float64).sum(axis=1))
     products: Floats = buffer("products", (min(step, len(rows)), m), np.dtype(np.float64))
     for first in range(0, len(rows), step):
         some = gather_rows(points, rows[first : first + step])

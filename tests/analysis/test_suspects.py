@@ -105,6 +105,18 @@ def test_few_columns_in_memory_are_enough(monkeypatch: pytest.MonkeyPatch) -> No
     assert limited.at_least <= 5 <= limited.enough
 
 
+@pytest.mark.parametrize("power", [0, 12, 30])
+@pytest.mark.parametrize("kind", [np.array, scipy.sparse.csr_array])
+def test_units_of_features_and_storage_make_no_difference(power: int, kind: Any) -> None:
+    """Each wrong label is in a conflict of its own, in whatever powers of two the features are."""
+    X, y, wrong = halves(3000, 6, 12)
+    units = 2.0 ** np.array([0, power, 0, -power, 0, 0])
+    found = dfeas.suspects(kind(X * units), y)
+    assert {*needed(found)} == {*wrong.tolist()}
+    assert found.at_least == found.enough == len(wrong)
+    assert all(len(some) <= 8 for some in found.conflicts)
+
+
 def test_names_of_rows_and_numbers_of_points_behind_a_mask() -> None:
     frame = pd.DataFrame({"a": [1.0, 2, 3, 4, 5, 6], "b": 0.0}, index=list("uvwxyz"))
     labels = pd.Series([0, 0, 1, 0, 1, 1], index=frame.index)

@@ -21,7 +21,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from dfeas.linalg.blas import beat, cut_evenly, side_by_side
-from dfeas.linalg.points import Floats, Indices, buffer, convert_entries, fresh, gather_rows
+from dfeas.linalg.points import Array, Floats, Indices, buffer, convert_entries, fresh, gather_rows
 from dfeas.linalg.separation import AT
 from dfeas.records import replace
 
@@ -231,6 +231,12 @@ class ColumnMatrix(Struct, frozen=True, dict=True):
 
         side_by_side(multiply, len(groups))
         return score
+
+    def products(self, vectors: Floats) -> Array:
+        """Scores (k, c) of vectors (k, d), in the precision of the points."""
+        products: Array = (vectors * self.feature).astype(self.points.dtype) @ self.points.T
+        products *= self.scale.astype(products.dtype)
+        return products
 
     def scores_of(self, rows: Indices, v: Floats) -> Floats:
         return self._products(rows, self.feature * v)
