@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct, field
+from numpy.typing import NDArray
 
 from dfeas.answers.trace import Sink
 from dfeas.data.collections import collection_of, is_collection
@@ -209,11 +210,15 @@ def survey(session: Session) -> Surveyed:
     zero, positive = geometry_of(dataset).survey_counts(summary.zero, summary.positive)
     summary = replace(summary, zero=zero, positive=positive)
     refuse_unusable(summary, dataset.where, dataset.features, dataset.files)
-    checksums = summary.checksums
     if dataset.stored is None:  # otherwise what is stored has them, and compares
-        dataset.fingerprint = seen_fingerprint(mark_of(dataset, checksums), dataset.view)
-        dataset.expected = checksums  # what is read from now on is compared with what was surveyed
-        session.checking.dataset.expected = checksums
+        note_checksums(session, summary.checksums)
     session.checking.dataset.fingerprint = dataset.fingerprint
     first_zero = summary.first_zero[0] if summary.zero else None
     return Surveyed(first_zero, radius_of(dataset, summary.norm_max), reads + dataset.opened, summary.positive)
+
+
+def note_checksums(session: Session, checksums: NDArray[np.uint32]) -> None:
+    """Give data that dfeas did not write its fingerprint: what is read from now on is compared with these (chunks, 2)."""
+    dataset, others = session.dataset, session.checking.dataset
+    dataset.fingerprint = others.fingerprint = seen_fingerprint(mark_of(dataset, checksums), dataset.view)
+    dataset.expected = others.expected = checksums
