@@ -52,8 +52,10 @@ class Target(Protocol):
     def project_cost(self) -> Projection:
         """What the run will take."""
 
-    def settle_easily(self) -> tuple[Surveyed, dict[str, Any]] | None:
-        """Outcomes by name of data that needs no method, with what takes the place of its survey; None of all other."""
+    def ask_first(self) -> tuple[Surveyed, dict[str, Any] | None] | None:
+        """Outcomes by name of data that needs no method, with what takes the place of its survey, or what goes beside one; None
+        where a survey comes first.
+        """
 
     def settle(self, surveyed: Surveyed) -> dict[str, Any] | None:
         """Outcomes by name that follow from the survey alone, if they do."""
@@ -166,8 +168,9 @@ class _Execution(Struct, frozen=True, eq=False, dict=True):
     def _survey(self, checkpointer: Checkpointer) -> tuple[Surveyed, dict[str, Any] | None]:
         """What the data is, and outcomes by name that follow from that alone, if they do."""
         dataset, earlier = self.session.dataset, self.earlier
-        if earlier is None and (easy := self.target.settle_easily()) is not None:
-            return easy
+        first = None if earlier is not None else self.target.ask_first()
+        if first is not None and first[1] is not None:
+            return first
         surveyed = survey(self.session)
         if earlier is not None and earlier.fingerprint not in ("", dataset.fingerprint):
             raise CorruptDataError(
@@ -177,6 +180,8 @@ class _Execution(Struct, frozen=True, eq=False, dict=True):
         if earlier is not None and earlier.survey is not None:
             surveyed = replace(surveyed, reads=surveyed.reads + earlier.survey.reads)
         checkpointer.fingerprint, checkpointer.survey = dataset.fingerprint, surveyed
+        if first is not None:
+            surveyed = replace(surveyed, reads=surveyed.reads + first[0].reads, lead=first[0].lead)
         return surveyed, self.target.settle(surveyed)
 
     def _give_up(self, tasks: Sequence[Task[Any]]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Easy data is separated by the sum of its points, which the checker proves; all other data is solved as without it."""
+"""The sum of all points separates easy data, which the checker proves, and begins the working set of half-spaces."""
 
 from fractions import Fraction
 from pathlib import Path
@@ -77,13 +77,34 @@ def test_threads_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found[0][0] == 0
 
 
-def test_what_the_sum_does_not_separate_is_solved_by_a_method() -> None:
+def test_a_half_space_begins_with_the_lowest_by_the_sum(tmp_path: Path) -> None:
     X, label = apart(5, gap=0.0)
+    result = dfeas.solve(X, label, intercept=False, out=tmp_path / "run")
+    assert (result.verdict, result.proof) == ("feasible", "rigorous")
+    assert result.passes == round(result.passes) > 0, "a sample would have been a part of a pass"
+    near = np.argsort(np.abs(X.astype(np.float64) @ result.coef))[:20]
+    assert least_score(result, X[near].astype(np.float64), label[near]) > 0
+    assert dfeas.verify_run(tmp_path / "run", X, label).verdict == "feasible"
+
+
+def test_what_begins_with_the_sum_goes_on_after_a_stop(tmp_path: Path) -> None:
+    X, label = apart(5, gap=0.0)
+    whole = dfeas.solve(X, label, intercept=False)
+    assert dfeas.solve(X, label, intercept=False, max_passes=1, out=tmp_path / "run").stopped == "pass_limit"
+    resumed = dfeas.resume(tmp_path / "run", X, label, max_passes=9)
+    assert resumed.verdict == "feasible"
+    assert resumed.separator.tobytes() == whole.separator.tobytes()
+
+
+@pytest.mark.parametrize("wrong", [1, N // 10])
+def test_wrong_labels_leave_a_run_as_it_is_without_the_sum(wrong: int) -> None:
+    X, label = apart(5, gap=0.0)
+    label[np.argsort(-np.abs(X @ (label @ X)))[:wrong]] *= -1
     expected = dfeas.solve(X, label, method="working-set-plain", intercept=False)
     found = dfeas.solve(X, label, intercept=False)
-    assert found.verdict == expected.verdict == "feasible"
+    assert found.verdict == expected.verdict == "infeasible"
     assert found.passes == expected.passes > 0
-    assert found.separator.tobytes() == expected.separator.tobytes()
+    assert found.conflicts == expected.conflicts
 
 
 def middle(X: NDArray[Any]) -> int:
