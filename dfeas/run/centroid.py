@@ -28,7 +28,7 @@ from dfeas.records import replace
 from dfeas.run.recovery import separator
 from dfeas.run.session import Session, Surveyed, note_checksums
 from dfeas.run.task import Outcome, without_a_pass
-from dfeas.verify.certificate import Check
+from dfeas.verify.certificate import Certificate, Check
 from dfeas.verify.points import Points
 from dfeas.verify.tallies import look_at, whole
 
@@ -46,39 +46,40 @@ SQUARES = 1e-20, 1e20
 
 def ask_centroid(session: Session, method: str, band: int) -> tuple[Surveyed, Outcome | None] | None:
     """What the checker proves of the sum of points in memory, dense ones, in the place of a ``method``, and what takes that of
-    a survey; of data that is not easy the sum, if the method takes a ``band`` of columns by it. None where it tells nothing.
+    a survey; of data that is not easy its reads, and the sum, if the method takes a ``band`` of columns by it. A single block
+    is summed on the read of the survey. None of other data.
     """
     dataset, last = session.dataset, session.dataset.blocks - 1
     if dataset.header is not None or dataset.surveyed is not None or dataset.entries is not None or not dataset.in_memory:
         return None
-    found, reads, easy = _sum_range(dataset, 0, 1), 1.0, True
+    found, reads, easy = _sum_range(dataset, 0, 1), 0.0, True
     if last:
-        reads += 2 * dataset.block_rows / dataset.n
+        reads = 2 * dataset.block_rows / dataset.n
         wrong = _share_wrong(*_read(dataset, last), found[0][0]) / math.sqrt(dataset.m / dataset.block_rows)
         easy = wrong <= EASY
         if not (easy or (band and wrong <= HARD)):
-            return None
+            return Surveyed(None, 1.0, reads), None
+        reads += 1
         try:
             found = [sums for some in session.engine.map(_sum_range, found[0][0]) for sums in some]
         except CheckFailedError:
-            return None
+            return Surveyed(None, 1.0, reads), None
     total = np.sum([y for y, _, _ in found], axis=0)
     length = float(np.linalg.norm(total))
     if not (length > 0 and all(measured for _, _, measured in found)):
-        return None
-    outcome, lead = None, Start(total / length, band=band) if band else None
-    surveyed = Surveyed(None, 1.0, reads, sum(positive for _, positive, _ in found), lead)
-    if easy and not _share_wrong(*_read(dataset, last), total):
-        outcome = _prove(session, method, total / length, length / dataset.n)
-    return surveyed, outcome
-
-
-def _prove(session: Session, method: str, y: Floats, upper: float) -> Outcome | None:
-    """What the checker proves of y in one read; no margin is above ``upper``."""
-    dataset, checking = session.dataset, session.checking
+        return Surveyed(None, 1.0, reads), None
+    outcome, y = None, total / length
     certificate = replace(separator(y, ""), view=dataset.view)
-    if checking.look(certificate) is None:
-        return None
+    if easy and session.checking.look(certificate) is not None and not _share_wrong(*_read(dataset, last), y):
+        outcome = _prove(session, method, certificate, length / dataset.n)
+        reads += not last or outcome is None  # that of the sum, or of a check that is in vain
+    positive = sum(each for _, each, _ in found)
+    return Surveyed(None, 1.0, reads, positive, Start(y, band=band) if band else None), outcome
+
+
+def _prove(session: Session, method: str, certificate: Certificate, upper: float) -> Outcome | None:
+    """What the checker proves of a separator in one read; no margin is above ``upper``."""
+    dataset, checking = session.dataset, session.checking
     shown = whole(checking.engine.map(look_at, Points(), [certificate], None))
     note_checksums(session, np.frombuffer(shown.checksums, "<u4").reshape(-1, 2))
     certificate = replace(certificate, fingerprint=dataset.fingerprint)
