@@ -311,7 +311,7 @@ def take_together(parts: list[Points], most: int = 0) -> Points:
     first = parts[0]
     if not is_dense(first):
         return stack_points([parts.pop(0) for _ in range(len(parts))])
-    if (together := _view_together(parts)) is not None:
+    if (together := _view_together([part for part in parts if is_dense(part)])) is not None:
         return together
     row, dtype, shelf = sum(len(part) for part in parts), np.result_type(*parts), first.base
     if isinstance(shelf, Shelf) and shelf.used == len(first) and row <= len(shelf) and shelf.dtype == dtype:
@@ -336,7 +336,7 @@ def take_together(parts: list[Points], most: int = 0) -> Points:
     return whole
 
 
-def _view_together(parts: Sequence[Points]) -> NDArray[Any] | None:
+def _view_together(parts: Sequence[NDArray[Any]]) -> NDArray[Any] | None:
     """Rows that follow each other in one array, as a view; None of others."""
     first, end = parts[0], 0
     for part in parts:

@@ -93,7 +93,7 @@ def _prove(session: Session, method: str, certificate: Certificate, upper: float
 def _read(dataset: Dataset, index: int) -> tuple[Array, NDArray[np.int8]]:
     """A block of points as products take them, before this thread reads another, and their signs."""
     points, label = dataset.points.read(index, Buffers()), dataset.labels.read(index, Buffers())
-    return convert_entries(points, working_type(points.dtype)), dataset.signs(label)
+    return convert_entries(np.asarray(points), working_type(points.dtype)), dataset.signs(label)
 
 
 def _sum_range(

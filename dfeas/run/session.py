@@ -72,7 +72,7 @@ class Surveyed(Struct, frozen=True):
 
     zero: int | None  # the first zero point
     radius: float  # length of the longest point, with its intercept
-    reads: int  # that it took
+    reads: float  # that it took
     positive: int = 0  # points with label +1
     lead: Start | None = None  # the sum of all points, where few are on its wrong side
 

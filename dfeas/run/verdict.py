@@ -88,7 +88,7 @@ class VerdictTarget(Struct, frozen=True, dict=True):
         if name != TRAITS.name:
             return None
         found = ask_centroid(self.session, name, lead_band(facts_of(self.session.dataset, job.asked.memory)))
-        return found and (found[0], found[1] and {name: found[1]})
+        return None if found is None else (found[0], None if found[1] is None else {name: found[1]})
 
     def settle(self, surveyed: Surveyed) -> dict[str, Outcome] | None:
         """A zero point is a Gordan certificate by itself, for any labels. Raises CheckFailedError if the checker sees none."""
