@@ -284,7 +284,8 @@ class Dataset(Struct, kw_only=True, eq=False, dict=True):
             self._verify(index, points)
         if unverified is None and looks and not self.kept.is_verified(index, self.stamp(index, looks)):
             return self._fetch(index, buffers, self.stamp(index, looks), keep)  # what came is not what was looked at
-        block = Block(start, points, sides, self.chunk_rows)
+        stays = self.in_memory and is_dense(points) and points.base is not None  # a view of the caller's array
+        block = Block(start, points, sides, self.chunk_rows, stays)
         if memory is not None:
             block = replace(block, points=copy_into(memory, points))
             self.kept.keep(index, block)

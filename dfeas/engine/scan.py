@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.readers import Buffers, Cost, Stop, unless_stopped
 from dfeas.data.storage.scratch import Scratch
-from dfeas.linalg.points import Points, is_dense, row_slice, stack_points
+from dfeas.linalg.points import Points, row_slice, stack_points
 from dfeas.passes.block import Block
 from dfeas.passes.protocol import (
     AnyPass,
@@ -140,8 +140,7 @@ def _cut_runs(
     run: list[Block] = []
     for stop, (index, block) in enumerate(zip(blocks, read, strict=True), first + 1):
         run.append(block)
-        view = dataset.in_memory and is_dense(block.points) and block.points.base is not None
-        stays = index in dataset.kept or (view and index in dataset.kept.sides)  # when the next one is read
+        stays = index in dataset.kept or (block.stays and index in dataset.kept.sides)  # when the next one is read
         if stop % most == 0 or index == blocks[-1] or not stays:
             yield run, stop - len(run)
             run = []

@@ -6,6 +6,7 @@ Entries are stored in their own type and worked on in float32 where that holds e
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from math import prod
 from mmap import MADV_HUGEPAGE, MAP_ANONYMOUS, MAP_PRIVATE, mmap
@@ -159,7 +160,8 @@ def _large_pages(size: int) -> mmap:
         memory = mmap(-1, size, MAP_PRIVATE | MAP_ANONYMOUS)
     except OSError as error:
         raise MemoryError(str(error)) from None
-    memory.madvise(MADV_HUGEPAGE)
+    with suppress(OSError):  # of a kernel without them
+        memory.madvise(MADV_HUGEPAGE)
     return memory
 
 
@@ -326,6 +328,8 @@ def take_together(parts: list[Points], most: int = 0) -> Points:
     first = parts[0]
     if not is_dense(first):
         return stack_points([parts.pop(0) for _ in range(len(parts))])
+    if (together := _view_together([part for part in parts if is_dense(part)])) is not None:
+        return together
     row, dtype, shelf = sum(len(part) for part in parts), np.result_type(*parts), first.base
     if isinstance(shelf, Shelf) and shelf.used == len(first) and row <= len(shelf) and shelf.dtype == dtype:
         del parts[0]
@@ -347,6 +351,17 @@ def take_together(parts: list[Points], most: int = 0) -> Points:
 
         side_by_side(copy, len(some))
     return whole
+
+
+def _view_together(parts: Sequence[NDArray[Any]]) -> NDArray[Any] | None:
+    """Rows that follow each other in one array, as a view; None of others."""
+    first, end = parts[0], 0
+    for part in parts:
+        here = part.__array_interface__["data"][0]
+        if part.base is None or part.base is not first.base or part.dtype != first.dtype or end not in (0, here):
+            return None
+        end = here + part.nbytes
+    return np.lib.stride_tricks.as_strided(first, (sum(map(len, parts)), first.shape[1]), first.strides)
 
 
 def pick_together(parts: list[tuple[Points, Indices]]) -> Points:

@@ -126,6 +126,7 @@ class Block(Struct, frozen=True, eq=False):
     points: Points  # (b, m) as they are stored: an array in C order, or a CSR matrix
     sides: Sides
     chunk_rows: int = 0  # points of each of the chunks that it is stored in, the last one maybe shorter; 0: it is one
+    stays: bool = False  # whether its points lie in an array that stays when the next block is read
 
     @classmethod
     def of(cls, start: int, points: Points, label: NDArray[Any], norm: Floats, intercept: bool = False) -> Block:
@@ -293,10 +294,12 @@ class Columns(Struct, frozen=True, eq=False):
 
     @classmethod
     def of(cls, block: Block, rows: Indices, unit: bool = True) -> Columns:
-        """Copies of some rows of a block; float64 where float32 products could overflow or underflow. With ``unit`` false
-        factors are labels only: what a kernel takes are the points as stored.
+        """Some rows of a block, ascending; float64 where float32 products could overflow or underflow. They are copied, but for
+        all of a block that stays. With ``unit`` false factors are labels only: what a kernel takes are the points as stored.
         """
-        points = copy_rows(block.points, rows, np.dtype(np.float32 if block.single else np.float64))
+        points, dtype = block.points, np.dtype(np.float32 if block.single else np.float64)
+        if not (block.stays and len(rows) == block.size and points.dtype == dtype):
+            points = copy_rows(points, rows, dtype)
         if block.intercept:
             points = with_ones(points)
         return cls(block.start + rows, points, block.sides.scale(rows) if unit else block.label[rows].astype(np.float64))

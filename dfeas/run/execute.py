@@ -52,6 +52,11 @@ class Target(Protocol):
     def project_cost(self) -> Projection:
         """What the run will take."""
 
+    def ask_first(self) -> tuple[Surveyed, dict[str, Any] | None] | None:
+        """Outcomes by name of data that needs no method, with what takes the place of its survey, or what goes beside one; None
+        where a survey comes first.
+        """
+
     def settle(self, surveyed: Surveyed) -> dict[str, Any] | None:
         """Outcomes by name that follow from the survey alone, if they do."""
 
@@ -98,8 +103,7 @@ class _Execution(Struct, frozen=True, eq=False, dict=True):
             try:
                 with end_long_reads(job.asked.limits.until(never)):
                     self._report_start(sinks, board)
-                    surveyed = self._survey(checkpointer)
-                    outcomes = target.settle(surveyed)
+                    surveyed, outcomes = self._survey(checkpointer)
             except Abandoned:
                 outcomes = self._give_up(self._begin(surveyed, sinks))
             if outcomes is not None:
@@ -161,8 +165,12 @@ class _Execution(Struct, frozen=True, eq=False, dict=True):
         for sink in chain.from_iterable(sinks.values()):
             sink.note("projection", str(expected), **expected.to_json(), **around)
 
-    def _survey(self, checkpointer: Checkpointer) -> Surveyed:
+    def _survey(self, checkpointer: Checkpointer) -> tuple[Surveyed, dict[str, Any] | None]:
+        """What the data is, and outcomes by name that follow from that alone, if they do."""
         dataset, earlier = self.session.dataset, self.earlier
+        first = None if earlier is not None else self.target.ask_first()
+        if first is not None and first[1] is not None:
+            return first
         surveyed = survey(self.session)
         if earlier is not None and earlier.fingerprint not in ("", dataset.fingerprint):
             raise CorruptDataError(
@@ -172,7 +180,9 @@ class _Execution(Struct, frozen=True, eq=False, dict=True):
         if earlier is not None and earlier.survey is not None:
             surveyed = replace(surveyed, reads=surveyed.reads + earlier.survey.reads)
         checkpointer.fingerprint, checkpointer.survey = dataset.fingerprint, surveyed
-        return surveyed
+        if first is not None:
+            surveyed = replace(surveyed, reads=surveyed.reads + first[0].reads, lead=first[0].lead)
+        return surveyed, self.target.settle(surveyed)
 
     def _give_up(self, tasks: Sequence[Task[Any]]) -> dict[str, Any]:
         """How tasks end that can ask nothing before time is up: their run can go on from where it was."""

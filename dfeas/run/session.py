@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct, field
+from numpy.typing import NDArray
 
 from dfeas.answers.trace import Sink
 from dfeas.data.collections import collection_of, is_collection
@@ -30,7 +31,7 @@ from dfeas.errors import UsageError, spell
 from dfeas.geometry.protocol import Geometry
 from dfeas.geometry.registry import geometry_again, geometry_of
 from dfeas.machine import threads_here
-from dfeas.methods.protocol import AnyMethod
+from dfeas.methods.protocol import AnyMethod, Start
 from dfeas.passes.survey import Survey
 from dfeas.problem import Function, Problem
 from dfeas.records import replace
@@ -71,8 +72,9 @@ class Surveyed(Struct, frozen=True):
 
     zero: int | None  # the first zero point
     radius: float  # length of the longest point, with its intercept
-    reads: int  # that it took
+    reads: float  # that it took
     positive: int = 0  # points with label +1
+    lead: Start | None = None  # the sum of all points, where few are on its wrong side
 
 
 UNSEEN = Surveyed(None, 1.0, 0)
@@ -209,11 +211,15 @@ def survey(session: Session) -> Surveyed:
     zero, positive = geometry_of(dataset).survey_counts(summary.zero, summary.positive)
     summary = replace(summary, zero=zero, positive=positive)
     refuse_unusable(summary, dataset.where, dataset.features, dataset.files)
-    checksums = summary.checksums
     if dataset.stored is None:  # otherwise what is stored has them, and compares
-        dataset.fingerprint = seen_fingerprint(mark_of(dataset, checksums), dataset.view)
-        dataset.expected = checksums  # what is read from now on is compared with what was surveyed
-        session.checking.dataset.expected = checksums
+        note_checksums(session, summary.checksums)
     session.checking.dataset.fingerprint = dataset.fingerprint
     first_zero = summary.first_zero[0] if summary.zero else None
     return Surveyed(first_zero, radius_of(dataset, summary.norm_max), reads + dataset.opened, summary.positive)
+
+
+def note_checksums(session: Session, checksums: NDArray[np.uint32]) -> None:
+    """Give data that dfeas did not write its fingerprint: what is read from now on is compared with these (chunks, 2)."""
+    dataset, others = session.dataset, session.checking.dataset
+    dataset.fingerprint = others.fingerprint = seen_fingerprint(mark_of(dataset, checksums), dataset.view)
+    dataset.expected = others.expected = checksums

@@ -20,8 +20,11 @@ from dfeas.data.dataset import Dataset
 from dfeas.errors import CheckFailedError
 from dfeas.geometry.protocol import Geometry, facts_of
 from dfeas.methods.protocol import Sparse, weights_at_once
+from dfeas.methods.working_set.batches import lead_band
+from dfeas.methods.working_set.start import TRAITS
 from dfeas.problem import EPS, LEAST_EPS, OWN_METHODS
 from dfeas.records import replace
+from dfeas.run.centroid import ask_centroid
 from dfeas.run.cost import PROBE, Probe, Projection, abreast, project
 from dfeas.run.recovery import Portions
 from dfeas.run.resources import RunOptions
@@ -76,6 +79,17 @@ class VerdictTarget(Struct, frozen=True, dict=True):
             return self.projection
         return replace(self.projection, seconds=self.probe.seconds(session.engine, dataset))
 
+    def ask_first(self) -> tuple[Surveyed, dict[str, Outcome] | None] | None:
+        """The sum of all points, where any separator is asked for and a working set would look for it."""
+        job = self.job
+        if job.several or job.kernel or job.start is not None or job.tolerance is not None or job.then:
+            return None
+        (name,) = job.names
+        if name != TRAITS.name:
+            return None
+        found = ask_centroid(self.session, name, lead_band(facts_of(self.session.dataset, job.asked.memory)))
+        return None if found is None else (found[0], None if found[1] is None else {name: found[1]})
+
     def settle(self, surveyed: Surveyed) -> dict[str, Outcome] | None:
         """A zero point is a Gordan certificate by itself, for any labels. Raises CheckFailedError if the checker sees none."""
         session, job = self.session, self.job
@@ -102,7 +116,7 @@ class VerdictTarget(Struct, frozen=True, dict=True):
             session.engine.keep_pairs(self.projection.tile_bytes, session.tiles)
         eps = request.eps or 0.0
         facts = facts_of(dataset, request.memory // count, job.tolerance, surveyed.radius, eps)
-        facts = replace(facts, start=job.start)
+        facts = replace(facts, start=job.start or surveyed.lead)
         portions = Portions()
         if geometry.weighs_by_block and collection_of(dataset) is None:
             portions = Portions.of(dataset, weights_at_once(facts), session.scratch.folder.parent)

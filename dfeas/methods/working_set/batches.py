@@ -167,6 +167,15 @@ def drops(facts: Facts) -> bool:
     return 2 * held_columns(facts) < usual_columns(facts)
 
 
+def lead_band(facts: Facts) -> int:
+    """Columns that W begins with where a direction has few wrong, in the place of a sample: the lowest. 0 where a sample is no
+    longer than it has to be, so that a read is more than what it saves, and where W gets all columns, or batches.
+    """
+    plan, root = schedule(facts, capacity(facts), 0), isqrt(facts.m * facts.n)
+    fewer = root < plan.count < facts.n and not plan.batches and 2 * AT.led * root <= capacity(facts)
+    return AT.led * root if fewer else 0
+
+
 def passes_ahead(facts: Facts) -> int:
     """How many passes a method that keeps nothing leads: where W has all columns, and its solver no room for a basis of them,
     a few products separate many of them before the solver has begun. An earlier run's direction is better than these.

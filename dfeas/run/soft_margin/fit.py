@@ -187,6 +187,9 @@ class SoftMarginTarget:
         sizes = {"workers": self.session.workers, "threads": self.session.threads}
         return project_soft(self.session.dataset, self.job.methods[0], self.options, self.job.asked.memory, **sizes)
 
+    def ask_first(self) -> None:
+        """A soft margin takes passes."""
+
     def settle(self, surveyed: Surveyed) -> None:
         """Losses are finite at any point."""
 

@@ -1,0 +1,155 @@
+"""The sum of all points separates easy data, which the checker proves, and begins the working set of half-spaces."""
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import dfeas
+from dfeas.data.storage.layout import default_block_rows
+from dfeas.linalg.points import Floats
+
+N, M = 30_000, 100
+"""Of three blocks of points in float32, and five in float64."""
+
+
+def apart(seed: int, dtype: Any = np.float32, gap: float = 0.05, n: int = N, shift: float = 0.0) -> tuple[NDArray[Any], Floats]:
+    """Points (n, M) with labels (n,), of which a hyperplane is at least so far, as a share of the length of each."""
+    random = np.random.default_rng(seed)
+    X, y = random.standard_normal((n, M)), random.standard_normal(M)
+    y /= np.linalg.norm(y)
+    label = np.where(X @ y > 0, 1, -1)
+    X += np.outer(label * gap * np.linalg.norm(X, axis=1), y) + shift * y
+    return X.astype(dtype), label.astype(np.float64)
+
+
+def least_score(result: Any, X: NDArray[Any], label: Floats) -> Fraction:
+    """The least signed score of some points, exactly."""
+    y, bias = [Fraction(value) for value in result.coef], Fraction(result.bias)
+    scores = (
+        (sum(map(Fraction.__mul__, map(Fraction, row), y)) + bias) * int(sign) for row, sign in zip(X, label, strict=True)
+    )
+    return min(scores)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_easy_data_takes_two_reads_and_no_pass(dtype: Any, intercept: bool) -> None:
+    X, label = apart(1, dtype, shift=0.1 * intercept)
+    result = dfeas.solve(X, label, intercept=intercept)
+    assert (result.verdict, result.proof, result.stopped, result.passes) == ("feasible", "rigorous", "verdict", 0)
+    more = 2 * default_block_rows(M, X.itemsize, N) / N
+    assert result.reads == pytest.approx(2 + more)
+    near = np.argsort(np.abs(X.astype(np.float64) @ result.coef + result.bias))[:20]
+    assert least_score(result, X[near].astype(np.float64), label[near]) > 0
+    assert 0 < result.margin_lower <= result.margin_upper
+
+
+def test_the_bracket_has_the_widest_margin() -> None:
+    X, label = apart(2, np.float64, n=2000)
+    quick = dfeas.solve(X, label, intercept=False)
+    widest = dfeas.solve(X, label, intercept=False, margin_tolerance=0.001)
+    assert quick.passes == 0 < widest.passes
+    assert quick.margin_lower <= widest.margin_upper
+    assert widest.margin_lower <= quick.margin_upper
+
+
+def test_it_is_of_the_same_data_as_any_other_run(tmp_path: Path) -> None:
+    X, label = apart(3)
+    quick = dfeas.solve(X, label, out=tmp_path / "run")
+    assert quick.passes == 0
+    assert quick.fingerprint == dfeas.solve(X, label, method="perceptron").fingerprint
+    assert quick.sides == dfeas.solve(X, label, method="perceptron").sides
+    assert dfeas.verify_run(tmp_path / "run", X, label).verdict == "feasible"
+
+
+def test_threads_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, label = apart(4, np.float64)
+    found = []
+    for threads in ("1", "2"):
+        monkeypatch.setenv("DFEAS_THREADS", threads)
+        result = dfeas.solve(X, label)
+        found.append((result.passes, result.separator.tobytes(), result.margin_lower, result.margin_upper))
+    assert found[0] == found[1]
+    assert found[0][0] == 0
+
+
+def test_a_half_space_begins_with_the_lowest_by_the_sum(tmp_path: Path) -> None:
+    X, label = apart(5, gap=0.0)
+    result = dfeas.solve(X, label, intercept=False, out=tmp_path / "run")
+    assert (result.verdict, result.proof) == ("feasible", "rigorous")
+    assert result.passes == round(result.passes) > 0, "a sample would have been a part of a pass"
+    near = np.argsort(np.abs(X.astype(np.float64) @ result.coef))[:20]
+    assert least_score(result, X[near].astype(np.float64), label[near]) > 0
+    assert dfeas.verify_run(tmp_path / "run", X, label).verdict == "feasible"
+
+
+def test_what_begins_with_the_sum_goes_on_after_a_stop(tmp_path: Path) -> None:
+    X, label = apart(5, gap=0.0)
+    whole = dfeas.solve(X, label, intercept=False)
+    assert dfeas.solve(X, label, intercept=False, max_passes=1, out=tmp_path / "run").stopped == "pass_limit"
+    resumed = dfeas.resume(tmp_path / "run", X, label, max_passes=9)
+    assert resumed.verdict == "feasible"
+    assert resumed.separator.tobytes() == whole.separator.tobytes()
+
+
+@pytest.mark.parametrize("wrong", [1, N // 10])
+def test_wrong_labels_leave_a_run_as_it_is_without_the_sum(wrong: int) -> None:
+    X, label = apart(5, gap=0.0)
+    label[np.argsort(-np.abs(X @ (label @ X)))[:wrong]] *= -1
+    expected = dfeas.solve(X, label, method="working-set-plain", intercept=False)
+    found = dfeas.solve(X, label, intercept=False)
+    assert found.verdict == expected.verdict == "infeasible"
+    assert found.passes == expected.passes > 0
+    assert found.conflicts == expected.conflicts
+
+
+def middle(X: NDArray[Any]) -> int:
+    """A point that is neither in the first nor in the last block, which are looked at before all are summed."""
+    rows = default_block_rows(M, X.itemsize, len(X))
+    assert rows < len(X) - rows
+    return rows
+
+
+@pytest.mark.parametrize("choose", [np.argmin, np.argmax])
+def test_a_wrong_label_is_found_near_the_hyperplane_and_far_from_it(choose: Any) -> None:
+    X, label = apart(6)
+    place = int(choose(np.abs(X @ (label @ X)) / np.linalg.norm(X, axis=1)))
+    X[middle(X)], label[middle(X)] = 64 * X[place], -label[place]
+    result = dfeas.solve(X, label, intercept=False)
+    assert (result.verdict, result.proof) == ("infeasible", "exact")
+    assert middle(X) in {each["point"] for each in result.conflicts}
+
+
+def test_a_zero_point_is_a_conflict() -> None:
+    X, label = apart(7)
+    X[middle(X)] = 0
+    result = dfeas.solve(X, label, intercept=False)
+    assert (result.verdict, [each["point"] for each in result.conflicts]) == ("infeasible", [middle(X)])
+    assert dfeas.solve(X, label).verdict == "feasible"
+
+
+@pytest.mark.parametrize("entry", [np.nan, np.inf, 1e200])
+def test_points_that_cannot_be_used_are_refused(entry: float) -> None:
+    X, label = apart(8, np.float64)
+    X[middle(X), 3] = entry
+    with pytest.raises(dfeas.BadInputError, match=r"not finite|norms outside"):
+        dfeas.solve(X, label)
+
+
+@pytest.mark.parametrize("power", [-60, 60])
+def test_lengths_that_float32_does_not_measure_are_left_to_a_method(power: int) -> None:
+    X, label = apart(9, np.float64, n=2000)
+    plain, scaled = dfeas.solve(X, label, intercept=False), dfeas.solve(X * 2.0**power, label, intercept=False)
+    assert plain.passes == 0 < scaled.passes
+    assert plain.verdict == scaled.verdict == "feasible"
+
+
+def test_who_asks_for_more_than_a_separator_gets_passes() -> None:
+    X, label = apart(10, n=2000)
+    assert dfeas.solve(X, label).passes == 0
+    asked: list[dict[str, Any]] = [{"method": "perceptron"}, {"margin_tolerance": 0.1}, {"start": dfeas.solve(X, label)}]
+    assert all(dfeas.solve(X, label, **more).passes > 0 for more in asked)
