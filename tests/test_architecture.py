@@ -50,7 +50,8 @@ def test_what_is_said_to_be_in_a_room_is_there(cell: str, text: str) -> None:
 LISTED = re.findall(r"^\d+\. `([\w/]+\.py)`", _section("The way of a run"), re.M)
 UP = {("run/execute.py", "run/session.py"), ("engine/local.py", "engine/ranges.py"), ("engine/scan.py", "engine/local.py")}
 """Calls of listed files to one above them: the survey; who watches an engine, and how its threads share blocks out."""
-X, LABELS = np.array([[1.0, 2.0], [2.0, 1.0], [-1.0, -1.0]]), [1, 1, -1]
+X, LABELS = np.array([[-1000.0, 0.0], [1.0, 0.0], [2.0, 1.0]]), [-1, -1, 1]
+"""The sum of these has one on its wrong side, so that a method has to scan them."""
 
 
 def _files_on_the_stack(frame: FrameType | None) -> list[str]:
@@ -109,7 +110,7 @@ def test_the_way_of_a_run_goes_down_the_page(data: tuple[Any, ...], tmp_path: Pa
     dfeas.ingest(X, "data", y=LABELS)
     np.save("X.npy", X)
     np.save("y.npy", LABELS)
-    Path("points.csv").write_text("y,a,b\n1,1,2\n1,2,1\n-1,-1,-1\n")
+    Path("points.csv").write_text("y,a,b\n-1,-1000,0\n-1,1,0\n1,2,1\n")
     stacks, calls = _solve(*data)
     assert all(len({*stack}) == len(stack) for stack in stacks)
     assert {(caller, called) for caller, called in calls if LISTED.index(caller) > LISTED.index(called)} <= UP

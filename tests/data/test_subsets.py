@@ -34,9 +34,9 @@ def test_a_masked_run_is_that_of_the_kept_points_and_is_verified(stores: tuple[n
     mask[[3, 400, 401]] = False
     np.save(tmp_path / "mask.npy", mask)
     found = dfeas.solve([data, *also], mask=tmp_path / "mask.npy", out=tmp_path / "run")
-    plain = dfeas.solve(X[mask], y[mask])
+    plain = dfeas.solve(X[mask], y[mask], method="working-set-plain")
     assert (found.verdict, found.n) == (plain.verdict, plain.n) == ("feasible", 997)
-    assert dfeas.solve(X, y, mask=mask).margin_lower == plain.margin_lower
+    assert dfeas.solve(X, y, mask=mask, method="working-set-plain").margin_lower == plain.margin_lower
     assert dfeas.verify_run(tmp_path / "run").margin_lower == found.margin_lower
     # points are called as they are in the stores
     mask[:] = True
