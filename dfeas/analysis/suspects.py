@@ -67,9 +67,8 @@ PRICES = (1.0, 1e2, 1e4)
 which so many coefficients do not explain."""
 WHOLE = 1 << 25
 """Entries up to which W has all columns, where memory has room for them."""
-OPPOSED, MET = 3, 4
-"""Opposed columns for each feature among which a suspect is cancelled (of 2 few are, 4 take half as long again and find
-2 % more), and columns for each feature with which separations begin."""
+OPPOSED = 3
+"""Opposed columns for each feature among which a suspect is cancelled: of 2 few suspects are, and 4 take half as long again."""
 NARROW = 256
 """Features up to which that is tried."""
 MOST = 1 << 20
@@ -307,19 +306,19 @@ class _Search:
 
     def _judge(self) -> bool:
         """Whether y is another one after each suspect that is not known to be needed has joined what stays, if it can."""
-        wide = self.score(self.y)  # with the widest separator: one that lets a suspect join is thin
+        wide = score = self.score(self.y)  # with the widest separator: one that lets a suspect join is thin
         moved, met = False, np.zeros(0, np.int64)
-        narrow = self.d <= NARROW and self.matrix.even_units() is None
         waiting = sorted({*np.flatnonzero(~self.stays).tolist()} - self.needed, key=lambda row: -wide[row])
         for suspect, along in self._face(waiting):
             if self.stays[suspect] or self.until():
                 continue
             unused = self.stays & ~self.used
-            dear, level = np.where(unused & (wide > 0), wide, np.inf), -2 * wide[suspect]
-            if narrow and self._cancel(suspect, _opposed(dear, along, level, OPPOSED * self.d)):
-                continue
+            if along is not None:
+                dear = np.where(unused & (wide > 0), wide, np.inf)
+                if self._cancel(suspect, _opposed(dear, along, -2 * wide[suspect], OPPOSED * self.d)):
+                    continue
             # columns among which a conflict is looked for
-            some = np.union1d(_opposed(dear, along, level, MET * self.d), met[unused[met]])
+            some = np.union1d(_lowest(score, unused, 4 * self.d), met[unused[met]])
             while not (self.stays[suspect] or suspect in self.needed or self.until()):
                 rows = np.union1d(some, [suspect])
                 found = solve(self.matrix.part(rows))
@@ -334,29 +333,30 @@ class _Search:
                     free = missed & ~self.used  # conflicts without a common point are what is wanted
                     # so many join them where there is no conflict
                     more = _lowest(trial, free if free.any() else missed, max(2 * self.d, len(some)))
-                    some = np.union1d(some, more)
-                    met = some[lowest(trial[some], MET * self.d)]
+                    some = met = np.union1d(some, more)
                 else:
-                    self.y, moved = found.y, True
+                    self.y, score, moved = found.y, trial, True
                     self.stays |= trial > 0
         if moved:
             self._separate()
         return moved
 
-    def _face(self, suspects: list[int]) -> Iterator[tuple[int, Array]]:
-        """Each, and how far along its opposite all columns (c,) reach."""
-        # at once: products take a quarter of the memory of W; 2**20 entries of suspects, where there are many features
-        most = max(1, min(self.d // 4, 64, 2**20 // self.d))
+    def _face(self, suspects: list[int]) -> Iterator[tuple[int, Array | None]]:
+        """Each, and how far along its opposite all columns (c,) reach, where that helps."""
+        if self.d > NARROW or self.matrix.even_units() is not None:
+            yield from ((suspect, None) for suspect in suspects)
+            return
+        most = max(1, min(self.d // 4, 64))  # at once: their products take a quarter of the memory of W
         for first in range(0, len(suspects), most):
             some = np.array(suspects[first : first + most])
             yield from zip(some.tolist(), self.even.products(-self.even.gather(some)), strict=True)
 
     def _cancel(self, suspect: int, some: Indices) -> bool:
         """Whether some columns are in conflict with a suspect, as far as nonnegative least squares tell."""
-        rows = np.append(some, suspect)
-        columns = self.even.gather(rows)
         if not len(some):
             return False
+        rows = np.append(some, suspect)
+        columns = self.even.gather(rows)
         try:
             x = np.append(nnls(columns[:-1].T, -columns[-1]), 1.0)
         except RuntimeError:
@@ -377,13 +377,11 @@ class _Search:
 
 def _opposed(dear: Floats, along: Array, level: float, count: int) -> Indices:
     """Columns, so many, whose combination may be the opposite of a suspect: the farthest along it of those with a score (c,) of
-    at most ``level`` for each unit along it. A combination has half of that, so that both sides of it are among them, and
-    columns near the separator are left to the suspects near it, which have no others.
+    at most ``level`` for each unit along it, or none where these are fewer. A combination has half of that, so that both sides
+    of it are among them, and columns near the separator are left to the suspects near it, which have no others.
     """
     rows = np.flatnonzero(dear <= level * along)
-    if len(rows) >= count:
-        return rows[lowest(-along[rows], count)]
-    return lowest(dear / np.maximum(along, 1e-6), min(count, int(np.isfinite(dear).sum())))
+    return rows[lowest(-along[rows], count)] if len(rows) >= count else rows[:0]
 
 
 def _lowest(score: Floats, among: NDArray[np.bool_], most: int) -> Indices:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dfeas.linalg.points import Floats, Indices
+from dfeas.linalg.points import Array, Floats, Indices
 from dfeas.linalg.separation import AT
 from dfeas.linalg.separation.columns import ColumnMatrix, multiply_out
 from dfeas.linalg.separation.newton import Newton
@@ -62,7 +62,7 @@ class Round:
         self.newton.extend(lambda: self.matrix if self.whole else multiply_out(self.matrix.some(self.rows)), place)
 
 
-def lowest(score: Floats, count: int) -> Indices:
+def lowest(score: Array, count: int) -> Indices:
     """Positions of so many of the lowest scores, or of all, in no order."""
     if count >= len(score):
         return np.arange(len(score))
