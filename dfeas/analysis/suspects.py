@@ -312,13 +312,14 @@ class _Search:
         for suspect, along in self._face(waiting):
             if self.stays[suspect] or self.until():
                 continue
-            unused = self.stays & ~self.used
+            unused, most, opposed = self.stays & ~self.used, 4 * self.d, met[:0]
             if along is not None:
                 dear = np.where(unused & (wide > 0), wide, np.inf)
                 if self._cancel(suspect, _opposed(dear, along, -2 * wide[suspect], OPPOSED * self.d)):
                     continue
+                opposed = _opposed(dear, along, -2 * wide[suspect], most)
             # columns among which a conflict is looked for
-            some = np.union1d(_lowest(score, unused, 4 * self.d), met[unused[met]])
+            some = np.union1d(opposed if len(opposed) else _lowest(score, unused, most), met[unused[met]])
             while not (self.stays[suspect] or suspect in self.needed or self.until()):
                 rows = np.union1d(some, [suspect])
                 found = solve(self.matrix.part(rows))
@@ -334,6 +335,8 @@ class _Search:
                     # so many join them where there is no conflict
                     more = _lowest(trial, free if free.any() else missed, max(2 * self.d, len(some)))
                     some = met = np.union1d(some, more)
+                    if len(opposed):
+                        met = some[lowest(trial[some], most)]
                 else:
                     self.y, score, moved = found.y, trial, True
                     self.stays |= trial > 0
