@@ -29,12 +29,12 @@ CALLS = {
     "lookup": ("import dfeas; dfeas.solve", 96, CONFLICTS | OTHERS | SCIPY | FILES),
     "separated": (
         "import dfeas, numpy as np; X = np.random.default_rng(0).standard_normal((4000, 200)); dfeas.solve(X, X @ X[0] > 0)",
-        111,
+        112,
         CONFLICTS | OTHERS | SCIPY,
     ),
     "command": (
         "import dfeas.__main__\ntry: dfeas.__main__.main()\nexcept SystemExit: pass",
-        129,
+        130,
         CONFLICTS | OTHERS | SCIPY,
     ),
 }
