@@ -315,9 +315,9 @@ class _Search:
             unused, most, opposed = self.stays & ~self.used, 4 * self.d, met[:0]
             if along is not None:
                 dear = np.where(unused & (wide > 0), wide, np.inf)
-                if self._cancel(suspect, _opposed(dear, along, -2 * wide[suspect], OPPOSED * self.d)):
+                if self._cancel(suspect, _find_opposed(dear, along, -2 * wide[suspect], OPPOSED * self.d)):
                     continue
-                opposed = _opposed(dear, along, -2 * wide[suspect], most)
+                opposed = _find_opposed(dear, along, -2 * wide[suspect], most)
             # columns among which a conflict is looked for
             some = np.union1d(opposed if len(opposed) else _lowest(score, unused, most), met[unused[met]])
             while not (self.stays[suspect] or suspect in self.needed or self.until()):
@@ -378,7 +378,7 @@ class _Search:
             self.conflicts.append((self.columns.index[rows], weight))
 
 
-def _opposed(dear: Floats, along: Array, level: float, count: int) -> Indices:
+def _find_opposed(dear: Floats, along: Array, level: float, count: int) -> Indices:
     """Columns, so many, whose combination may be the opposite of a suspect: the farthest along it of those with a score (c,) of
     at most ``level`` for each unit along it, or none where these are fewer. A combination has half of that, so that both sides
     of it are among them, and columns near the separator are left to the suspects near it, which have no others.

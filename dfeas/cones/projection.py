@@ -41,7 +41,7 @@ def on_cones(question: OnVectors) -> OnVectors:
         combine = CombineCones(pass_.dimension, pass_.tau, pass_.total, pass_.theta)
         return replace(asked, pass_=combine, reads=(_element_of(v), *old))
     if isinstance(pass_, Positive):
-        return replace(asked, pass_=Entries(pass_.floor))
+        return replace(asked, pass_=NonzeroEntries(pass_.floor))
     return asked
 
 
@@ -90,7 +90,7 @@ class CombineCones(Combine, frozen=True):
         return combine_scaled(block, some, p[some], factors(block))
 
 
-class Entries(Positive, frozen=True):
+class NonzeroEntries(Positive, frozen=True):
     """The entries of an element of the base, of any sign, but zeros."""
 
     def scan(self, rows: range, block: Block | None, vectors: tuple[Floats, ...]) -> tuple[SparseWeights, tuple[Floats, ...]]:

@@ -156,7 +156,7 @@ class Separated(Displayed):
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
             return self.__dict__[name]
 
-    def explained(self) -> Separated:
+    def explain(self) -> Separated:
         """This answer, with all of its fields, by themselves."""
         for name in self.EXPLAINED:
             getattr(self, name)
@@ -165,7 +165,7 @@ class Separated(Displayed):
 
     def __getstate__(self) -> dict[str, Any]:
         """What a copy and a pickle have."""
-        return self.explained().__dict__
+        return self.explain().__dict__
 
     @property
     def finite(self) -> bool | None:
@@ -248,7 +248,7 @@ class Separations(Displayed, dict[str, Separated]):
         answers = cls()
         for name in names:
             try:
-                answers[name] = find(name).explained()  # which keeps no table of each
+                answers[name] = find(name).explain()  # which keeps no table of each
             except DfeasError as error:
                 raise type(error)(f"outcome {name}: {error.args[0]}") from None
         return answers
@@ -336,7 +336,7 @@ def check_likelihood(regression: Regression, asked: Asked) -> Separated:
         regression = replace(regression, points=regression.points.copy(), values=None, offset=None)
     most = end - asked.limits.began
     found = told.explained_by(Explanation(regression, answer, direction, asked.limits, asked.resources, small, most))
-    return found if small else found.explained()
+    return found if small else found.explain()
 
 
 class Explanation(Struct, dict=True, eq=False):
@@ -377,7 +377,7 @@ class Explanation(Struct, dict=True, eq=False):
         return Tally.of(self._every, self.regression.outcome, complete, self.direction, np.inf)
 
     @cached_property
-    def _shown(self) -> Direction:
+    def _whole_direction(self) -> Direction:
         """Of few terms, where a small table is not separated by one alone."""
         if not self.small or self._tally.alone(self.regression.design.intercept):
             return self.direction
@@ -387,11 +387,11 @@ class Explanation(Struct, dict=True, eq=False):
     def _describe(self) -> dict[str, Any]:
         design, outcome, label = self.regression.design, self.regression.outcome, self.regression.rows
         points = [label[row] for row in self._tally.rows]
-        return {"points": points, **describe_separation(design, outcome, self._shown, self._tally)}
+        return {"points": points, **describe_separation(design, outcome, self._whole_direction, self._tally)}
 
     def _find_advice(self) -> list[Advice]:
         design, outcome = self.regression.design, self.regression.outcome
-        return list(find_advice(design, outcome, self._shown, self._tally, self._try_change))
+        return list(find_advice(design, outcome, self._whole_direction, self._tally, self._try_change))
 
     def _try_change(self, change: Callable[[Regression], Regression | None]) -> bool | None:
         other = change(self.regression) if self.small and not self._stop() else None
@@ -404,7 +404,7 @@ class Explanation(Struct, dict=True, eq=False):
         extent = extent_of(self.regression.design, self.regression.outcome, self.answer)
         for _ in extent.watch(self._every):
             pass
-        return extent.estimates(self._shown, self.regression, self._stop)
+        return extent.estimates(self._whole_direction, self.regression, self._stop)
 
 
 def _fewest(
