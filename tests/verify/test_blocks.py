@@ -1,6 +1,8 @@
 """What the checker adds up of blocks, takes from other certificates, and reads in claims: nothing is lost on the way."""
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,17 +18,17 @@ from dfeas.data.storage.readers import Buffers, SliceReader
 from dfeas.data.views import transform_features
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import CheckFailedError, CorruptDataError, NewerFormatError
-from dfeas.exact.arithmetic import without_zeros
+from dfeas.exact.arithmetic import _try_cholesky, without_zeros
 from dfeas.exact.dyadic import Dyadic
 from dfeas.kernels.kernel import kernel_of
 from dfeas.passes.survey import Survey
 from dfeas.records import replace
 from dfeas.run.transform import mark_of
 from dfeas.verify.blocks import Block, checksums_of
-from dfeas.verify.certificate import Certificate, Check, load
+from dfeas.verify.certificate import MANY, Certificate, Check, attempt, load
 from dfeas.verify.core import check, check_each, conclude_separator, find_wrong, positives, sight
 from dfeas.verify.points import Points, Sight
-from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI, Claim, prove, require_idle
+from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI, Claim, load_claim, prove, require_idle
 from dfeas.verify.tallies import append_node
 from tests.verify.test_verify import marked
 
@@ -155,6 +157,19 @@ def test_a_constant_feature_is_not_scaled(factor: float) -> None:
             sight_of(data, one, X)
 
 
+@pytest.mark.parametrize(("scale", "factor"), [("std", (2.0, 1.0)), ("maxabs", (0.5, 0.25))])
+def test_a_standard_deviation_may_be_rounded_and_a_greatest_value_not(scale: str, factor: tuple[float, float]) -> None:
+    X = np.array([[1.0, 2.0], [2.0, 4.0]])
+    near = Transform(scale, points=2, factor=(factor[0] * (1 + 1e-11), factor[1]))
+    data = transform_features(marked(X), near)
+    one = Certificate("separator", "", y=np.ones(2), view=data.view)
+    if scale == "std":
+        assert sight_of(data, one, X).verdict == "feasible"
+    else:
+        with pytest.raises(CheckFailedError, match="scaled by 1 / maxabs"):
+            sight_of(data, one, X)
+
+
 def test_sparse_points_that_are_scaled_are_zero_where_nothing_is_stored() -> None:
     X = scipy.sparse.csr_array(np.array([[2.0, 0.0], [0.0, 4.0], [0.0, 0.0]]))
     data = transform_features(marked(X), Transform("maxabs", points=3, factor=(0.5, 0.25)))
@@ -201,13 +216,27 @@ def test_all_points_on_the_wrong_side_are_found_by_way_of_float32(seed: int) -> 
     assert flat == np.flatnonzero(X @ y == 0).tolist()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sparse_points_are_not_multiplied_as_dense_ones(dtype: str) -> None:
+    X = LINE.astype(dtype)
+    for y, sound in (([1.0, 1.0], True), ([0.5, -0.375], False)):
+        one = Certificate("separator", "", y=np.array(y))
+        found = [attempt(sight_of, marked(points), one, points) for points in (X, scipy.sparse.csr_array(X))]
+        assert [isinstance(each, Check) for each in found] == [sound, sound]
+
+
+def test_of_several_matrices_those_that_are_not_positive_definite_are_told() -> None:
+    S = np.stack([np.eye(2), -np.eye(2), 3 * np.eye(2), np.ones((2, 2)) - 2 * np.eye(2)])
+    assert _try_cholesky(S).tolist() == [True, False, True, False]
+
+
 def test_of_classes_the_least_proof_is_said() -> None:
     exact, rigorous = (Check("feasible", proof, 0.1, 1.0, 3, 0, "") for proof in ("exact", "rigorous"))
     assert Check.of_classes({"a": exact, "b": rigorous}).proof == "rigorous"
     assert Check.of_classes({"a": exact, "b": None}).proof == "exact"
 
 
-def test_all_of_a_certificate_survives_the_file(tmp_path: Any) -> None:
+def test_all_of_a_certificate_survives_the_file(tmp_path: Path) -> None:
     whole = {"kernel": "{}", "view": "{}", "features": ("a", "b"), "integers": (1, 2**70)}
     for more in ({}, whole):
         one = Certificate("separator", "ab", y=np.array([1.0, 2.0]), **more)
@@ -234,6 +263,18 @@ def test_labels_are_counted_as_they_were_ingested(dataset: Callable[..., Any]) -
         positives(LocalEngine(data, 1), data)
 
 
+def test_many_weights_are_read_to_the_end_before_they_are_mapped(tmp_path: Path) -> None:
+    weights = np.full(MANY + 1, 0.5)
+    weights[-1] = 0.123
+    Certificate("gordan", "ab", support=np.arange(MANY + 1), weights=weights).save(tmp_path / "c.npz")
+    assert load(tmp_path / "c.npz").weights[-1] == 0.123
+    held = bytearray((tmp_path / "c.npz").read_bytes())
+    held[held.rindex(weights[-1:].tobytes())] ^= 1
+    (tmp_path / "c.npz").write_bytes(held)
+    with pytest.raises(CorruptDataError, match="not a readable certificate"):
+        load(tmp_path / "c.npz")
+
+
 @pytest.mark.parametrize("sparse", [False, True])
 def test_checksums_of_several_chunks_are_those_of_each(sparse: bool) -> None:
     X, labels = np.arange(14.0).reshape(7, 2) % 3, np.arange(7, dtype=np.int8)
@@ -252,7 +293,7 @@ def test_features_that_some_point_has_stay() -> None:
 
 
 def test_integers_beyond_float64_keep_their_signs() -> None:
-    assert Dyadic(np.array([2**100 + 1, -(2**100) - 1], object), -100).floats().tolist() == [1.0, -1.0]
+    assert Dyadic(np.array([2**1100 + 1, -(2**1100) - 1], object), -1100).floats().tolist() == [1.0, -1.0]
 
 
 class Text:
@@ -297,6 +338,13 @@ def test_a_point_on_the_hyperplane_beside_what_the_conflict_spans_is_refused(oth
     else:
         with pytest.raises(CheckFailedError, match="point 2 is on the hyperplane and not in"):
             prove(LocalEngine(data, 1), data, claim)
+
+
+@pytest.mark.parametrize("flat", [[], [[1, -1, 0]], [[1, -1, 0], [0, 0, 1]]])
+def test_vectors_of_a_claim_are_columns(flat: list[list[int]], tmp_path: Path) -> None:
+    values = {"kind": OVERLAP, "proof": "exact", "fingerprint": "ab", "on": 0, "rank": 1, "y": None, "support": [0, 1]}
+    (tmp_path / "separation.json").write_text(json.dumps({"format": 1, **values, "weights": [1, 1], "flat": flat}))
+    assert load_claim(tmp_path / "separation.json").flat.T.tolist() == flat
 
 
 @pytest.mark.parametrize(("flat", "sound"), [([1, -1], True), ([0, 0], False)])
