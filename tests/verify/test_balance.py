@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 from dfeas.exact.dyadic import Dyadic, multiply_compensated, multiply_exactly, signs
-from dfeas.verify.balance import Balance, balance
+from dfeas.verify.balance import Balance, balance, most_bits
 from tests.exact import conflicts, small_instance
 
 ANY = st.floats(-1e100, 1e100).filter(lambda v: v == 0 or abs(v) > 1e-100) | st.integers(-9, 9).map(float)
@@ -153,3 +153,34 @@ def test_entries_too_far_apart_to_be_scaled_exactly() -> None:
     assert found is not None
     assert found.support == 4
     assert balance(np.vstack([corner, -corner[0] * [1, 0.5]]), np.array([0.5, 1e-300, 0.5])) is None
+
+
+@pytest.mark.parametrize("more", [1, 20])
+def test_a_balance_of_more_points_than_integers_are_eliminated_of_is_found_by_the_inverse(more: int) -> None:
+    """Weights are off by as much as takes several corrections, and some entries are zero."""
+    rng = np.random.default_rng(0)
+    d = 300
+    points = rng.standard_normal((d + more - 1, d)) * (rng.random((d + more - 1, d)) < 0.9)
+    x = 0.1 + rng.random(d + more - 1)
+    points = np.vstack([points, -x @ points])
+    x = np.append(x, 1.0)
+    assert most_bits(points.size) < 64
+    assert balance(points, x * (1 + 0.03 * rng.standard_normal(d + more))) is not None
+
+
+def test_integers_decide_where_floats_are_near_them_only() -> None:
+    """Rounded to float64 the three points have the origin between them, as they have not in integers."""
+    large = 2**60
+    integers = np.array([[large - 63, large + 127], [-large, -large - 129], [0, large]], object)
+    floats = integers.astype(np.float64)
+    assert conflicts(Dyadic.of(floats.T).digits)
+    assert not conflicts(integers.T)
+    assert balance(floats, np.array([1.0, 1.0, 2.0**-52])) is not None
+    assert balance(floats, np.array([1.0, 1.0, 2.0**-52]), integers) is None
+
+
+def test_weights_that_must_be_zero_are_left_out() -> None:
+    points = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+    found = balance(points, np.array([0.5, 0.5, 1e-5, 1e-5]))
+    assert found is not None
+    assert found.support == 2
