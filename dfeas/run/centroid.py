@@ -71,7 +71,7 @@ def ask_centroid(session: Session, method: str, band: int) -> tuple[Surveyed, Ou
     outcome, y = None, total / length
     certificate = replace(separator(y, ""), view=dataset.view)
     if easy and session.checking.look(certificate) is not None and not _share_wrong(*_read(dataset, last), y):
-        outcome = _prove(session, method, certificate, length / dataset.n)
+        outcome = _prove(session, method, certificate, min(1.0, length / dataset.n + _lost(dataset)))
         reads += not last or outcome is None  # that of the sum, or of a check that is in vain
     positive = sum(each for _, each, _ in found)
     return Surveyed(None, 1.0, reads, positive, Start(y, band=band) if band else None), outcome
@@ -88,6 +88,19 @@ def _prove(session: Session, method: str, certificate: Certificate, upper: float
         return None
     outcome = without_a_pass(method, certificate, check, 1)
     return replace(outcome, record=replace(outcome.record, margin_upper=upper))
+
+
+def _lost(dataset: Dataset) -> float:
+    """How far the mean of signed unit points may be from what was summed, by the precision of products and of sums of tiles."""
+    rows = _tile_rows(dataset.m, working_type(dataset.dtype).itemsize)
+    single = working_type(dataset.dtype) == np.float32
+    roundings = (dataset.m + rows + 8) * 2.0 ** (-24 if single else -53) + (dataset.n / rows + dataset.blocks + 8) * 2.0**-53
+    return roundings / (1 - roundings)
+
+
+def _tile_rows(m: int, itemsize: int) -> int:
+    # 4096: a sum of more rows would lose more
+    return max(1, min(TILE_BYTES // (itemsize * m), 4096))
 
 
 def _read(dataset: Dataset, index: int) -> tuple[Array, NDArray[np.int8]]:
@@ -108,7 +121,7 @@ def _sum_range(
 def _sum(dataset: Dataset, points: Array, sign: NDArray[np.int8], known: Floats | None) -> tuple[Floats, int, bool]:
     """The sum (dimension,) of signed unit points (b, m), how many are positive, and whether all lengths were measured."""
     (count, m), square = points.shape, np.empty(len(points), points.dtype)
-    y, rows = np.zeros(dataset.dimension), max(1, TILE_BYTES // (points.itemsize * m))
+    y, rows = np.zeros(dataset.dimension), _tile_rows(m, points.itemsize)
     bar = 0.0 if known is None else -FAR * float(np.linalg.norm(known)) / math.sqrt(dataset.block_rows)
     with np.errstate(all="ignore"):  # what is not measured is not used
         for first in range(0, count, rows):
