@@ -156,10 +156,10 @@ def describe(last: ProgressRecord, left: float, whole: bool = True) -> str:
 
 
 def time_left(seconds: float) -> str:
-    """About so much; nothing where nobody can know."""
-    if not seconds < FORESEEABLE:
+    """About so much; nothing where nobody can know, or where it is none."""
+    if not 0.5 < seconds < FORESEEABLE:
         return ""
-    return f"about {max(0.0, seconds):.0f} s left" if seconds < 5400 else f"about {seconds / 3600:.1f} h left"
+    return f"about {seconds:.0f} s left" if seconds < 5400 else f"about {seconds / 3600:.1f} h left"
 
 
 class Scoreboard(Watched):
