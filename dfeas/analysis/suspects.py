@@ -366,7 +366,8 @@ class _Search:
             return False
         if not np.linalg.norm(x @ columns) <= AT.vanished * float(x @ np.linalg.norm(columns, axis=1)):
             return False
-        order = np.argsort(rows)[x[np.argsort(rows)] > 0]
+        order = np.argsort(rows)
+        order = order[x[order] > 0]
         self._add_conflict(suspect, rows[order], x[order] / x.sum())
         return True
 

@@ -26,6 +26,7 @@ from dfeas.passes.protocol import (
     Question,
     VectorPass,
     absorb_partial,
+    scans_runs,
 )
 from dfeas.passes.vectors import Positive, Recover
 
@@ -134,7 +135,7 @@ def _cut_runs(
     dataset: Dataset, pass_: Any, blocks: Sequence[int], read: Iterator[Block], first: int
 ) -> Iterator[tuple[list[Block], int]]:
     """Blocks that a pass scans at once, of which all but the last stay in memory, and the place of the first in the tree."""
-    together = hasattr(pass_, "scan_run") and isinstance(blocks, range)  # isinstance of a protocol takes an eighth of a pass
+    together = scans_runs(pass_) and isinstance(blocks, range)
     # points of blocks in memory that are scanned at once: their scores stay in a cache that is no larger than most
     most = 1 << max(1, (1 << 17) // dataset.block_rows).bit_length() - 1 if together else 1
     run: list[Block] = []

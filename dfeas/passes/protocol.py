@@ -37,11 +37,9 @@ class Pass(Protocol[P, A]):
 AnyPass = Pass[Any, Any]
 
 
-class RunPass(Pass[P, A], Protocol[P, A]):
-    """A pass that can look at several consecutive blocks at once, with the same answer: less is done for each of them."""
-
-    def scan_run(self, blocks: Sequence[Block]) -> P:
-        """What merging the answers for these blocks gives."""
+def scans_runs(pass_: Any) -> bool:
+    """Whether it has ``scan_run(blocks)``, what merging the answers for consecutive blocks gives: less is done for each."""
+    return hasattr(pass_, "scan_run")
 
 
 def absorb_partial(pass_: Any, first: Any, second: Any) -> Any:

@@ -44,24 +44,25 @@ SQUARES = 1e-20, 1e20
 """Of lengths that float32 measures."""
 
 
-def ask_centroid(session: Session, method: str, band: int) -> tuple[Surveyed, Outcome | None] | None:
+def ask_centroid(session: Session, method: str, band: int) -> tuple[Surveyed | None, Outcome | None]:
     """What the checker proves of the sum of points in memory, dense ones, in the place of a ``method``, and what takes that of
-    a survey; of data that is not easy its reads, and the sum, if the method takes a ``band`` of columns by it. A single block
-    is summed on the read of the survey. None of other data.
+    a survey; of data that is not easy its reads, and the sum, if the method takes a ``band`` of columns by it. A look at a
+    single block, which memory holds, counts as a read only if it decides. Nothing of other data.
     """
     dataset, last = session.dataset, session.dataset.blocks - 1
     if dataset.header is not None or dataset.surveyed is not None or dataset.entries is not None or not dataset.in_memory:
-        return None
+        return None, None
     found, reads, easy = _sum_range(dataset, 0, 1), 0.0, True
     if last:
         reads = 2 * dataset.block_rows / dataset.n
-        wrong = _share_wrong(*_read(dataset, last), found[0][0]) / math.sqrt(dataset.m / dataset.block_rows)
+        (start, _, _), *_ = found
+        wrong = _share_wrong(*_read(dataset, last), start) / math.sqrt(dataset.m / dataset.block_rows)
         easy = wrong <= EASY
         if not (easy or (band and wrong <= HARD)):
             return Surveyed(None, 1.0, reads), None
         reads += 1
         try:
-            found = [sums for some in session.engine.map(_sum_range, found[0][0]) for sums in some]
+            found = [sums for some in session.engine.map(_sum_range, start) for sums in some]
         except CheckFailedError:
             return Surveyed(None, 1.0, reads), None
     total = np.sum([y for y, _, _ in found], axis=0)

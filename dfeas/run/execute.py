@@ -52,9 +52,9 @@ class Target(Protocol):
     def project_cost(self) -> Projection:
         """What the run will take."""
 
-    def ask_first(self) -> tuple[Surveyed, dict[str, Any] | None] | None:
-        """Outcomes by name of data that needs no method, with what takes the place of its survey, or what goes beside one; None
-        where a survey comes first.
+    def ask_first(self) -> tuple[Surveyed | None, dict[str, Any] | None]:
+        """What takes the place of a survey of data that needs no method, with its outcomes by name; of other data what goes
+        beside one, if anything was asked.
         """
 
     def settle(self, surveyed: Surveyed) -> dict[str, Any] | None:
@@ -168,9 +168,9 @@ class _Execution(Struct, frozen=True, eq=False, dict=True):
     def _survey(self, checkpointer: Checkpointer) -> tuple[Surveyed, dict[str, Any] | None]:
         """What the data is, and outcomes by name that follow from that alone, if they do."""
         dataset, earlier = self.session.dataset, self.earlier
-        first = None if earlier is not None else self.target.ask_first()
-        if first is not None and first[1] is not None:
-            return first
+        first, outcomes = (None, None) if earlier is not None else self.target.ask_first()
+        if first is not None and outcomes is not None:
+            return first, outcomes
         surveyed = survey(self.session)
         if earlier is not None and earlier.fingerprint not in ("", dataset.fingerprint):
             raise CorruptDataError(
@@ -181,7 +181,7 @@ class _Execution(Struct, frozen=True, eq=False, dict=True):
             surveyed = replace(surveyed, reads=surveyed.reads + earlier.survey.reads)
         checkpointer.fingerprint, checkpointer.survey = dataset.fingerprint, surveyed
         if first is not None:
-            surveyed = replace(surveyed, reads=surveyed.reads + first[0].reads, lead=first[0].lead)
+            surveyed = replace(surveyed, reads=surveyed.reads + first.reads, lead=first.lead)
         return surveyed, self.target.settle(surveyed)
 
     def _give_up(self, tasks: Sequence[Task[Any]]) -> dict[str, Any]:

@@ -79,16 +79,17 @@ class VerdictTarget(Struct, frozen=True, dict=True):
             return self.projection
         return replace(self.projection, seconds=self.probe.seconds(session.engine, dataset))
 
-    def ask_first(self) -> tuple[Surveyed, dict[str, Outcome] | None] | None:
+    def ask_first(self) -> tuple[Surveyed | None, dict[str, Outcome] | None]:
         """The sum of all points, where any separator is asked for and a working set would look for it."""
         job = self.job
         if job.several or job.kernel or job.start is not None or job.tolerance is not None or job.then:
-            return None
+            return None, None
         (name,) = job.names
         if name != TRAITS.name:
-            return None
-        found = ask_centroid(self.session, name, lead_band(facts_of(self.session.dataset, job.asked.memory)))
-        return None if found is None else (found[0], None if found[1] is None else {name: found[1]})
+            return None, None
+        band = lead_band(facts_of(self.session.dataset, job.asked.memory))
+        surveyed, outcome = ask_centroid(self.session, name, band)
+        return surveyed, None if outcome is None else {name: outcome}
 
     def settle(self, surveyed: Surveyed) -> dict[str, Outcome] | None:
         """A zero point is a Gordan certificate by itself, for any labels. Raises CheckFailedError if the checker sees none."""

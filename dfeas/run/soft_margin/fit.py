@@ -187,8 +187,9 @@ class SoftMarginTarget:
         sizes = {"workers": self.session.workers, "threads": self.session.threads}
         return project_soft(self.session.dataset, self.job.methods[0], self.options, self.job.asked.memory, **sizes)
 
-    def ask_first(self) -> None:
+    def ask_first(self) -> tuple[None, None]:
         """A soft margin takes passes."""
+        return None, None
 
     def settle(self, surveyed: Surveyed) -> None:
         """Losses are finite at any point."""
