@@ -41,6 +41,8 @@ CONVERTED = 1 << 20
 """Entries that are converted at a time, at most."""
 PART = 4096
 """Features whose products are summed at once: the more, the less is known of how a sum is rounded."""
+SUMMED, SPARSE_SUMMED = 256, 4096
+"""Products of weights and points that are summed in their precision."""
 LARGE_PAGE, SLAB_BYTES, LINE_BYTES = 2 << 20, 6 << 20, 64
 """Bytes of a page of the kernel's larger ones, of those that smaller arrays of a thread share, and of a line of the cache."""
 _held = local()  # buffers of each thread: fresh memory for each tile would cost as much as the product
@@ -216,27 +218,45 @@ def times(points: Tile, questions: Array) -> Array:
 
 
 def add_combinations(total: Floats, weights: Array, points: Tile) -> None:
-    """Add weights (k, t) times a tile to sums (k, m)."""
-    if not isinstance(points, np.ndarray):
-        columns = csr.transpose(points)
-        for i in range(len(weights)):
-            total[i] += columns @ weights[i]
+    """Add weights (k, t) times a tile to sums (k, m). No more than ``SUMMED`` products are summed in the precision of the tile,
+    or ``SPARSE_SUMMED`` of a sparse one: a sum of many equal numbers is wrong by as many roundings.
+    """
+    count, m = points.shape
+    if not is_dense(points):
+        for first in range(0, count, SPARSE_SUMMED):
+            rows = slice(first, first + SPARSE_SUMMED)
+            columns = csr.transpose(csr.rows_of(points, rows))
+            for i in range(len(weights)):
+                total[i] += columns @ weights[i, rows]
         return
-    for rows, some in _small_products(points, len(weights), points.shape[1]):
-        total[:, some] += weights[:, rows] @ points[rows, some]
+    rows, features = _product_size(len(weights), SUMMED, m, m)
+    even = count - count % rows
+    runs, each = points[:even].reshape(-1, rows, m), weights[:, :even].reshape(len(weights), -1, rows).swapaxes(0, 1)
+    for left in range(0, m, features):
+        some = slice(left, left + features)
+        if even:
+            total[:, some] += (each @ runs[:, :, some]).sum(axis=0, dtype=np.float64)
+        if even < count:
+            total[:, some] += weights[:, even:] @ points[even:, some]
 
 
 def _small_products(points: Array, k: int, most: int) -> list[tuple[slice, slice]]:
-    """Runs of rows, and of at most so many features, for products with k vectors. OpenBLAS multiplies narrow matrices 3 to 8
+    """Runs of rows, and of at most so many features, for products with k vectors."""
+    t, m = points.shape
+    rows, features = _product_size(k, t, m, most)
+    runs = [slice(first, first + rows) for first in range(0, t, rows)]
+    return [(run, slice(left, left + features)) for run in runs for left in range(0, m, features)]
+
+
+def _product_size(k: int, t: int, m: int, most: int) -> tuple[int, int]:
+    """Rows, t at most, and features for products of (t, m) points with k vectors. OpenBLAS multiplies narrow matrices 3 to 8
     times faster below a size at which it copies them into its own order first; one vector has no such limit.
     """
-    t, m = points.shape
-    rows, features = (UNPACKED // (m * k), m) if k > 1 else (t, m)
+    rows, features = (max(1, min(t, UNPACKED // (m * k))), m) if k > 1 else (t, m)
     if m > most or rows < FEW_ROWS:
         rows = min(t, MORE_ROWS)
         features = min(most, max(1, UNPACKED // (rows * k)))
-    runs = [slice(first, first + rows) for first in range(0, t, rows)]
-    return [(run, slice(left, left + features)) for run in runs for left in range(0, m, features)]
+    return rows, features
 
 
 def row_slice(points: Points, rows: slice) -> Points:

@@ -24,7 +24,7 @@ from threading import local
 import numpy as np
 from msgspec import Struct
 
-from dfeas.linalg.points import Array, Floats, Indices, Tile, add_combinations, product, times
+from dfeas.linalg.points import SPARSE_SUMMED, SUMMED, Array, Floats, Indices, Tile, add_combinations, product, times
 from dfeas.passes.block import Block, rounding
 from dfeas.records import replace
 
@@ -39,6 +39,14 @@ Near = tuple[int, Indices, Array]
 """A question, and rows of a block that may have its lowest score, with their fast scores."""
 _spare = local()
 """Of each thread ``moment`` (k, m), the last that was used up, for the next block: fresh memory costs more than sums."""
+
+
+def roundings(sparse: bool) -> float:
+    """How far |mean| may be from that of weights which sum to 1, of unit columns in float32: by each product of a tile, whose
+    factors are rounded, by their sum, and by that of the weights in runs of 128 and in pairs.
+    """
+    # 64: 16 to 24 roundings of a run, 20 of pairs, 4 of factors, and some to spare
+    return 1.02 * ((SPARSE_SUMMED if sparse else SUMMED) + 64) * 2.0**-24
 
 
 class SoftminAnswer(Struct, frozen=True, eq=False):
@@ -169,12 +177,14 @@ class SoftminSums(Struct, frozen=True, eq=False, dict=True):
 
 
 class Softmin(SoftminSums, frozen=True, eq=False):
-    """k questions to points."""
+    """k questions to points; products of float64 where sums are to be ``exact`` ones."""
+
+    exact: bool = False
 
     def scan(self, block: Block) -> SoftminPartial:
         if not self._single_soft or not block.size:
             return self.scan_run([block])
-        single = self._admits_single and block.single
+        single = self._in_single(block)
         slack, (shift, total, moment) = rounding(block.terms, single) * self._lengths, self._sums(1)
         near = self._weigh_one(block, single, slack, shift[0], total[0], moment[0])
         bar = float(shift[0, 0] + 2 * slack[0])
@@ -188,7 +198,7 @@ class Softmin(SoftminSums, frozen=True, eq=False):
         if count > 1 and (count * self.Y.size > MOMENTS or count & (count - 1)):
             left = 1 << (count - 1).bit_length() - 1
             return self.absorb(self.scan_run(blocks[:left]), self.scan_run(blocks[left:]))
-        single = [self._admits_single and block.single for block in blocks]
+        single = [self._in_single(block) for block in blocks]
         slack = np.array([rounding(block.terms, narrow) for block, narrow in zip(blocks, single, strict=True)])
         slack, sums = slack[:, None] * self._lengths, self._sums(count)
         weigh = self._weigh_one if self._single_soft else self._weigh
@@ -202,6 +212,9 @@ class Softmin(SoftminSums, frozen=True, eq=False):
             # 0.0 makes no difference but of a zero's sign, as it does when partials are added
             total[hard], moment[hard] = 1.0, block.columns(arg[hard : hard + 1] - block.start)[0] + 0.0
         return SoftminPartial(low, arg, shift, total, moment)
+
+    def _in_single(self, block: Block) -> bool:
+        return not self.exact and self._admits_single and block.single
 
     def _weigh(self, block: Block, single: bool, slack: Floats, shift: Floats, total: Floats, moment: Floats) -> list[Near]:
         """Make the sums of a block, which are empty, from fast scores that are off by ``slack`` (k,); returns the lowest."""

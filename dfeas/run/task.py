@@ -20,6 +20,7 @@ from dfeas.machine import used_bytes
 from dfeas.methods.protocol import Bracket, Evidence
 from dfeas.passes.inspection import Look, add_look, take_look
 from dfeas.passes.protocol import Question, of_class
+from dfeas.passes.softmin import Softmin
 from dfeas.records import replace
 from dfeas.run.recovery import Checking, Portions, recover, separator
 from dfeas.run.resources import Limits, never
@@ -270,8 +271,12 @@ class VerdictTask(Task[Outcome]):
             self.decision = Decision(reached, FEASIBLE)
 
     def question(self) -> Question:
-        """With a look at its separator by the checker, where one is expected to be found."""
+        """With a look at its separator by the checker, where one is expected to be found. Where both ends of a margin are
+        wanted, sums over points are in float64.
+        """
         question = self.method.ask(self.state)
+        if self.goal.tolerance is not None and isinstance(question, Softmin):
+            question = replace(question, exact=True)
         if self.inspector is not None and self.method.evidence(self.state).hopeful:
             question = add_look(question, self._look)
         return self._of_labels(question)
