@@ -46,25 +46,24 @@ SQUARES = 1e-20, 1e20
 
 def ask_centroid(session: Session, method: str, band: int) -> tuple[Surveyed | None, Outcome | None]:
     """What the checker proves of the sum of points in memory, dense ones, in the place of a ``method``, and what takes that of
-    a survey; of data that is not easy its reads, and the sum, if the method takes a ``band`` of columns by it. A look at a
-    single block, which memory holds, counts as a read only if it decides. Nothing of other data.
+    a survey; of data that is not easy its reads, and the sum, if the method takes a ``band`` of columns by it. Nothing of other
+    data, nor of a single block: few points have the same separator as an array, sparse or in a file.
     """
     dataset, last = session.dataset, session.dataset.blocks - 1
-    if dataset.header is not None or dataset.surveyed is not None or dataset.entries is not None or not dataset.in_memory:
+    apt = dataset.in_memory and dataset.header is None and dataset.surveyed is None and dataset.entries is None
+    if not apt or last == 0:
         return None, None
-    found, reads, easy = _sum_range(dataset, 0, 1), 0.0, True
-    if last:
-        reads = 2 * dataset.block_rows / dataset.n
-        (start, _, _), *_ = found
-        wrong = _share_wrong(*_read(dataset, last), start) / math.sqrt(dataset.m / dataset.block_rows)
-        easy = wrong <= EASY
-        if not (easy or (band and wrong <= HARD)):
-            return Surveyed(None, 1.0, reads), None
-        reads += 1
-        try:
-            found = [sums for some in session.engine.map(_sum_range, start) for sums in some]
-        except CheckFailedError:
-            return Surveyed(None, 1.0, reads), None
+    reads = 2 * dataset.block_rows / dataset.n
+    ((start, _, _),) = _sum_range(dataset, 0, 1)
+    wrong = _share_wrong(*_read(dataset, last), start) / math.sqrt(dataset.m / dataset.block_rows)
+    easy = wrong <= EASY
+    if not (easy or (band and wrong <= HARD)):
+        return Surveyed(None, 1.0, reads), None
+    reads += 1
+    try:
+        found = [sums for some in session.engine.map(_sum_range, start) for sums in some]
+    except CheckFailedError:
+        return Surveyed(None, 1.0, reads), None
     total = np.sum([y for y, _, _ in found], axis=0)
     length = float(np.linalg.norm(total))
     if not (length > 0 and all(measured for _, _, measured in found)):
@@ -73,7 +72,7 @@ def ask_centroid(session: Session, method: str, band: int) -> tuple[Surveyed | N
     certificate = replace(separator(y, ""), view=dataset.view)
     if easy and session.checking.look(certificate) is not None and not _share_wrong(*_read(dataset, last), y):
         outcome = _prove(session, method, certificate, min(1.0, length / dataset.n + _lost(dataset)))
-        reads += not last or outcome is None  # that of the sum, or of a check that is in vain
+        reads += outcome is None  # a check that is in vain
     positive = sum(each for _, each, _ in found)
     return Surveyed(None, 1.0, reads, positive, Start(y, band=band) if band else None), outcome
 

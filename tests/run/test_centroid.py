@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 from numpy.typing import NDArray
 
 import dfeas
@@ -16,10 +17,10 @@ N, M = 30_000, 100
 """Of three blocks of points in float32, and five in float64."""
 
 
-def apart(seed: int, dtype: Any = np.float32, gap: float = 0.05, n: int = N, shift: float = 0.0) -> tuple[NDArray[Any], Floats]:
-    """Points (n, M) with labels (n,), of which a hyperplane is at least so far, as a share of the length of each."""
+def apart(seed: int, dtype: Any = np.float32, gap: float = 0.05, shift: float = 0.0) -> tuple[NDArray[Any], Floats]:
+    """Points (N, M) with labels (N,), of which a hyperplane is at least so far, as a share of the length of each."""
     random = np.random.default_rng(seed)
-    X, y = random.standard_normal((n, M)), random.standard_normal(M)
+    X, y = random.standard_normal((N, M)), random.standard_normal(M)
     y /= np.linalg.norm(y)
     label = np.where(X @ y > 0, 1, -1)
     X += np.outer(label * gap * np.linalg.norm(X, axis=1), y) + shift * y
@@ -49,12 +50,35 @@ def test_easy_data_takes_two_reads_and_no_pass(dtype: Any, intercept: bool) -> N
 
 
 def test_the_bracket_has_the_widest_margin() -> None:
-    X, label = apart(2, np.float64, n=2000)
+    X, label = apart(2, np.float64)
     quick = dfeas.solve(X, label, intercept=False)
     widest = dfeas.solve(X, label, intercept=False, margin_tolerance=0.001)
     assert quick.passes == 0 < widest.passes
     assert quick.margin_lower <= widest.margin_upper
     assert widest.margin_lower <= quick.margin_upper
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_margin_is_above_that_of_many_equal_points(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    m, n = int(random.integers(1, 5)), 400_000
+    some = np.eye(m)[0] * 3 + random.standard_normal((3, m)) * 10.0 ** random.integers(-4, 0)
+    X = some[random.integers(0, 3, n)].astype(random.choice(["f2", "f4", "f8"]))
+    quick, plain = (dfeas.solve(X, "all-positive", intercept=False, method=each) for each in ("auto", "working-set-plain"))
+    assert quick.passes == 0
+    assert quick.margin_lower <= plain.margin_upper
+    assert plain.margin_lower <= quick.margin_upper
+
+
+def test_few_points_have_one_separator_as_an_array_sparse_and_in_files(tmp_path: Path) -> None:
+    X, label = apart(11)
+    X, label = X[:5000], label[:5000]
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", label)
+    array, sparse = (dfeas.solve(points, label) for points in (X, scipy.sparse.csr_array(X)))
+    files = dfeas.solve(str(tmp_path / "X.npy"), str(tmp_path / "y.npy"))
+    assert array.separator.tobytes() == files.separator.tobytes()
+    assert sparse.margin_lower == pytest.approx(array.margin_lower, rel=1e-6)
 
 
 def test_it_is_of_the_same_data_as_any_other_run(tmp_path: Path) -> None:
@@ -142,14 +166,14 @@ def test_points_that_cannot_be_used_are_refused(entry: float) -> None:
 
 @pytest.mark.parametrize("power", [-60, 60])
 def test_lengths_that_float32_does_not_measure_are_left_to_a_method(power: int) -> None:
-    X, label = apart(9, np.float64, n=2000)
+    X, label = apart(9, np.float64)
     plain, scaled = dfeas.solve(X, label, intercept=False), dfeas.solve(X * 2.0**power, label, intercept=False)
     assert plain.passes == 0 < scaled.passes
     assert plain.verdict == scaled.verdict == "feasible"
 
 
 def test_who_asks_for_more_than_a_separator_gets_passes() -> None:
-    X, label = apart(10, n=2000)
+    X, label = apart(10)
     assert dfeas.solve(X, label).passes == 0
     asked: list[dict[str, Any]] = [{"method": "perceptron"}, {"margin_tolerance": 0.1}, {"start": dfeas.solve(X, label)}]
     assert all(dfeas.solve(X, label, **more).passes > 0 for more in asked)
