@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset, array_reader
-from dfeas.data.frames import Table, split
+from dfeas.data.frames import Table, require_file, split
 from dfeas.data.labels import encode_array
 from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.layout import default_block_rows
@@ -64,14 +64,16 @@ def open_arrays(source: Source) -> Dataset:
 
 
 def _from_table(table: Table, source: Source) -> Dataset:
-    labels = table.labels
+    labels, sparse = table.labels, hasattr(table.X, "tocsr")
+    X = table.X if sparse else accept_array(table.X, "X")
+    if X.dtype == object and not sparse:
+        X = exact(X, np.float64, "X")
+    if isinstance(labels, str):
+        require_file(labels, table.features)
     if labels is not None:
         labels = open_given(labels)
-    if hasattr(table.X, "tocsr"):
+    if sparse:
         return _from_sparse(table, labels, source)
-    X = accept_array(table.X, "X")
-    if X.dtype == object:
-        X = exact(X, np.float64, "X")
     n, m = check_shape(X.shape, "X")
     dtype = stored_dtype(np.dtype(X.dtype), "X")
     chunks = getattr(X, "chunks", None)

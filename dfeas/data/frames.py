@@ -298,6 +298,8 @@ def _side_by_side(kinds: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
 def require_file(labels: Any, columns: Sequence[str]) -> None:
     """Raise BadInputError for labels by a name that no column of X has, and no file."""
     if isinstance(labels, int) or (isinstance(labels, str) and not place(labels).exists()):
+        if not columns:
+            raise BadInputError(f"{labels}: no such file or folder (labels), and X has no names of columns")
         raise no_column(str(labels), columns, "X")
 
 

@@ -334,7 +334,7 @@ def call_rows(name: str) -> Iterator[None]:
         yield
     except (BadInputError, CorruptDataError) as error:
         text = str(error.args[0])
-        text = f"{name}{text[1:]}" if text.startswith("X:") else text
+        text = re.sub(r"\bX\b", name, text) if text.startswith("X:") else text
         for words, here in _WORDS.items():
             text = re.sub(words, here, text)
         raise type(error)(text) from None

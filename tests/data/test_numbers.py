@@ -14,6 +14,8 @@ import dask.dataframe as dd
 import h5py
 import numpy as np
 import pandas as pd
+import pyarrow.dataset
+import pyarrow.parquet
 import pytest
 import scipy.sparse
 import zarr
@@ -359,6 +361,48 @@ def test_a_dataset_of_xarray_is_refused_and_its_arrays_are_taken(tmp_path: Path)
         assert dfeas.solve(arrays["X"], arrays["y"], intercept=True).verdict == "feasible"
         dfeas.ingest(arrays["X"], tmp_path / f"d{len(arrays.chunks)}", y=arrays["y"])
         assert dfeas.solve(tmp_path / f"d{len(arrays.chunks)}", intercept=True).n == 4
+
+
+FRAME = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "k": Y})
+TABLES: dict[str, Callable[[Path], Any]] = {
+    "dataset of Arrow": lambda path: pyarrow.dataset.dataset(path),
+    "scanner of Arrow": lambda path: pyarrow.dataset.dataset(path).scanner(),
+    "file of Parquet": lambda path: pyarrow.parquet.ParquetFile(path),
+    "reader of batches": lambda path: pyarrow.Table.from_pandas(FRAME).to_reader(),
+    "columns": lambda path: FRAME.to_dict("list"),
+    "rows": lambda path: FRAME.to_dict("records"),
+    "records": lambda path: FRAME.to_records(index=False),
+    "an array of records": lambda path: np.asarray(FRAME.to_records(index=False)),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_of_another_form_is_refused_with_the_call_that_makes_a_frame_of_it(name: str, tmp_path: Path) -> None:
+    FRAME.to_parquet(tmp_path / "x.parquet")
+    for ask in (dfeas.solve, dfeas.soft_margin, dfeas.suspects):
+        text = str(_error(lambda ask=ask: ask(TABLES[name](tmp_path / "x.parquet"), "k")))
+        call = re.search(r"give ((?:pandas\.DataFrame\(X\))|X\.\w+\(\))", text)
+        assert call is not None, text
+        frame = eval(call[1], {"pandas": pd, "X": TABLES[name](tmp_path / "x.parquet")})
+        assert ask(frame, "k").fingerprint == ask(FRAME, "k").fingerprint
+    text = str(_error(lambda: dfeas.feasible(TABLES[name](tmp_path / "x.parquet"), np.ones(5))))
+    assert text.startswith("A: ")
+    assert "(X)" not in text
+    assert "X." not in text
+
+
+@pytest.mark.parametrize(
+    "thing", [FRAME.groupby("k"), (row for row in X), object(), FRAME.rolling(2)], ids=lambda thing: type(thing).__name__
+)
+def test_what_is_no_table_at_all_is_named(thing: Any) -> None:
+    for ask in (dfeas.solve, dfeas.check_separation, dfeas.suspects):
+        assert f"X: expected numbers, got {type(thing).__name__}" in str(_error(lambda ask=ask: ask(thing, Y)))
+
+
+def test_a_name_of_a_column_beside_an_array_is_no_file() -> None:
+    for points in (X, csr_array(X), X.tolist()):
+        text = str(_error(lambda points=points: dfeas.solve(points, "k")))
+        assert text == "k: no such file or folder (labels), and X has no names of columns"
 
 
 def test_anndata_is_refused_with_the_call_that_works(tmp_path: Path) -> None:

@@ -24,9 +24,21 @@ EXACT = 2**53
 """Integers up to this are exact in float64."""
 
 
+_CALLS = {
+    "to_table": "{}.to_table(), or the path of its files",  # what a dataset of Arrow has, and no frame
+    "read_all": "{}.read_all()",  # a reader of its batches
+    "read_row_group": "{}.read(), or its path",  # a file of Parquet
+    "toPandas": "{}.toPandas()",
+    "to_pandas": "{}.to_pandas()",
+    "readline": "its path",
+    "send": "numpy.array(list({}))",
+}
+"""What makes numbers of objects of other libraries, by what only these have."""
+
+
 def array_of(values: Any, where: str) -> NDArray[Any]:
     """An array of NumPy with the entries as they came. Raises BadInputError for masked ones, and for what is no array."""
-    if type(values) is np.ndarray:
+    if type(values) is np.ndarray and values.dtype.names is None:
         return values
     values = unwrap_array(values)
     if is_dask_array(values):
@@ -40,8 +52,10 @@ def array_of(values: Any, where: str) -> NDArray[Any]:
         raise BadInputError(f"{where}: {type(values).__name__} is no array, nor anything that becomes one") from None
     except ValueError:
         if not isinstance(values, list | tuple):
-            raise
+            raise _no_numbers(values, where) from None
         raise BadInputError(f"{where}: rows of different lengths; give a rectangular array") from None
+    if array.dtype.names is not None:
+        raise BadInputError(f"{where}: an array of records, which have names; give pandas.DataFrame({where})")
     if isinstance(values, list | tuple):
         _require_kept(values, array, where)
     _require_unmasked(array, where)
@@ -150,6 +164,8 @@ def require_array(values: Any, where: str) -> None:
         held = [key for key in values if getattr(values[key], "ndim", 0)]
         first = next((key for key in held if values[key].ndim == 2), held[0]) if held else None
         call = "give an array" if first is None else f"give one of them, as {where}[{first!r}]"
+        if not held and any(isinstance(values[key], list | tuple) for key in values):
+            call = f"give pandas.DataFrame({where})"
         what = ", ".join(map(str, held[:5])) or "no array"  # names that a message has
         raise BadInputError(f"{where}: a group or mapping ({name}) that holds {what}; {call}")
 
@@ -185,10 +201,19 @@ def _of_objects(array: NDArray[Any], where: str) -> NDArray[np.float64]:
         if is_missing(value):
             raise missing_error(where)
         if not isinstance(value, Real | Decimal | np.bool_):
-            raise BadInputError(f"{where}: expected numbers, got {type(value).__name__}")
+            raise _no_numbers(value, where)
         if not _is_float(int(value) if isinstance(value, np.integer) else value):
             raise BadInputError(f"{where}: {value!r} has no exact float64; round it, or scale it")
     return np.array([float(value) for value in values]).reshape(array.shape)
+
+
+def _no_numbers(value: Any, where: str) -> BadInputError:
+    """The error for what stands where numbers are expected, with the call that makes an array or a frame of it."""
+    if isinstance(value, Mapping):
+        call = f"pandas.DataFrame({where})"
+    else:
+        call = next((made.format(where) for has, made in _CALLS.items() if hasattr(value, has)), "")
+    return BadInputError(f"{where}: expected numbers, got {type(value).__name__}{call and f'; give {call}'}")
 
 
 def _is_float(value: Any) -> bool:
