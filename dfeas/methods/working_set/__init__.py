@@ -74,10 +74,10 @@ class WorkingSetThresholds(Struct, frozen=True):
     band: int = 30  # and of the first full pass after them: 18 were too few for 3 runs of 12
     met: float = 0.25  # share of the columns that are met before all are
     growth: float = 5.0  # times those before are met after a batch, at most
-    cramped: int = 4  # samples without batches that memory holds, below which their band misses much: halfspaces with room for
-    # 2.6 and 3.6 of them took 3.1 reads, and 2.4 with batches; one with room for 4.7 took 2.1, and 3.4 with batches
     cramped_sample: int = 3  # that part of what memory holds is a sample before batches then: it separates planted points 200 x
     # 500,000, which took 2.2 reads, not 1.2, with one of ``sample``
+    cramped_met: float = 0.1  # share that is met then: halfspaces with room for 2.6 to 5.5 samples take 2.1 to 2.3 reads on 38
+    # of 38 runs, 2.4 with a quarter; without batches 2.1 or, where some of 24 million points were missed, 3.0
     full_met: float = 0.5  # share where the first full pass would find more wrong than memory holds: halfspaces 400 x 50,000 in
     # 24 MiB and 1000 x 30,000 in 64 MiB take 5.6 reads with each of three seeds; 5.4 to 6.4 with a quarter, 6.1 to 8.2 without
     worth: int = 45  # columns that are read in a pass in the time in which two are brought into memory and solved

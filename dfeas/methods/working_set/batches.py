@@ -12,8 +12,9 @@ at most m of them, so that on average no more than a share of m / (N + 1) of fur
 needs a quarter of a pass more than a sample of sqrt(m n) columns and a band of five times as many, and a W whose size does not
 grow with n: 50 m columns on halfspace, for 130 m where n is 500 m. A band of 18 m was too narrow for 3 runs of 12. It is
 chosen where the columns that it saves are more work than a quarter of a pass; or where memory has no room for a band without
-it, and then begins with a third of what there is room for, and has the widest band that is left; and, until half is met, where
-the first full pass would have more wrong than W may take: the lowest that there is room for stay after each batch.
+it, and then begins with a third of what there is room for, until a tenth is met, and has the widest band that is left; and,
+until half is met, where the first full pass would have more wrong than W may take: the lowest that there is room for stay after
+each batch.
 
 Memory holds ``copies`` of W while it grows, and while it is solved ``solved_copies``, and beside them ``systems`` of a basis,
 which its solver factorises. Where a basis leaves too few columns room, W gets all of it, and the solver takes conjugate
@@ -78,10 +79,10 @@ def schedule(facts: Facts, cap: int, seed: int) -> Schedule:
     if n <= cap and (n <= AT.fill * count or at_once(facts)):
         return Schedule(_draw_sample(facts, n, seed), n, (), 0, 0)
     heavy = min(n, (1 + AT.fill) * count) * column_bytes(facts) > AT.heavy_bytes and AT.worth * count > n
-    if (heavy or AT.cramped * count > cap) and facts.tolerance is None:
+    if (heavy or (1 + AT.fill) * count > cap) and facts.tolerance is None:
         first = AT.sample * m if heavy else max(AT.sample * m, min(count, cap // AT.cramped_sample))
         drawn = _draw_sample(facts, first, seed)
-        batches = _cut_batches(facts, first, drawn.blocks, seed, AT.met)
+        batches = _cut_batches(facts, first, drawn.blocks, seed, AT.met if heavy else AT.cramped_met)
         found = Schedule(drawn, first, batches, AT.taken * m, AT.band * m)
         if found.columns <= cap:
             return found if heavy else replace(found, band=min(AT.fill * count, cap - (found.columns - found.band)))
