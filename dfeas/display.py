@@ -114,6 +114,11 @@ class Displayed(ABC):
         names = [entry.name for entry in fields(self) if entry.name not in self.HIDDEN]
         return {name: plain(getattr(self, name)) for name in (*names, *self.DERIVED)}
 
+    def __dir__(self) -> list[str]:
+        """What can be asked of it: also fields that are found when they are asked for, and no constants of its class."""
+        own = {entry.name for entry in fields(self)} if is_dataclass(self) else set[str]()
+        return sorted(own | {name for name in super().__dir__() if not name.isupper()})
+
     def __repr__(self) -> str:
         first = next(self._parts(), Row(None, "nothing"))
         if isinstance(first, Grid):

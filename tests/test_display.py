@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import chdir
+from dataclasses import fields, is_dataclass
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -179,6 +180,16 @@ def test_a_repr_is_one_short_line(shown: dict[str, tuple[Any, str]]) -> None:
         assert text.endswith(">")
         assert len(text) <= BRIEF
         assert text.isprintable(), text
+
+
+def test_what_an_editor_offers_is_there_and_no_constant(shown: dict[str, tuple[Any, str]]) -> None:
+    for answer in answers(shown):
+        offered = {name for name in dir(answer) if not name.startswith("_")}
+        kept = {entry.name for entry in (fields(answer) if is_dataclass(answer) else ()) if not entry.name.startswith("_")}
+        assert kept <= offered
+        assert {name for name in offered if name.isupper()} <= kept
+        for name in offered:
+            getattr(answer, name)
 
 
 def test_a_table_says_the_same_and_quotes_names(shown: dict[str, tuple[Any, str]]) -> None:

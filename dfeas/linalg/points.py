@@ -222,12 +222,12 @@ def add_combinations(total: Floats, weights: Array, points: Tile) -> None:
     or ``SPARSE_SUMMED`` of a sparse one: a sum of many equal numbers is wrong by as many roundings.
     """
     count, m = points.shape
-    if not is_dense(points):
+    if not isinstance(points, np.ndarray):
         for first in range(0, count, SPARSE_SUMMED):
-            rows = slice(first, first + SPARSE_SUMMED)
-            columns = csr.transpose(csr.rows_of(points, rows))
+            some = slice(first, first + SPARSE_SUMMED)
+            columns = csr.transpose(csr.rows_of(points, some))
             for i in range(len(weights)):
-                total[i] += columns @ weights[i, rows]
+                total[i] += columns @ weights[i, some]
         return
     rows, features = _product_size(len(weights), SUMMED, m, m)
     even = count - count % rows

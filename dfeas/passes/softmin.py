@@ -20,6 +20,7 @@ import math
 from collections.abc import Sequence
 from functools import cached_property
 from threading import local
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -41,12 +42,13 @@ _spare = local()
 """Of each thread ``moment`` (k, m), the last that was used up, for the next block: fresh memory costs more than sums."""
 
 
-def roundings(sparse: bool) -> float:
-    """How far |mean| may be from that of weights which sum to 1, of unit columns in float32: by each product of a tile, whose
-    factors are rounded, by their sum, and by that of the weights in runs of 128 and in pairs.
+def roundings(kind: np.dtype[Any], sparse: bool, n: int) -> float:
+    """How far |mean| may be from that of weights which sum to 1, of n unit columns in a type: by each product of a tile, whose
+    factors are rounded, by their sum, by that of the weights in runs of 128 and in pairs, and by sums of these in float64.
     """
+    rows = SPARSE_SUMMED if sparse else SUMMED
     # 64: 16 to 24 roundings of a run, 20 of pairs, 4 of factors, and some to spare
-    return 1.02 * ((SPARSE_SUMMED if sparse else SUMMED) + 64) * 2.0**-24
+    return 1.02 * ((rows + 64) * (2.0**-24 if kind == np.float32 else 2.0**-53) + (n / rows + 64) * 2.0**-53)
 
 
 class SoftminAnswer(Struct, frozen=True, eq=False):

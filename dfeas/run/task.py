@@ -225,6 +225,7 @@ class VerdictTask(Task[Outcome]):
     view: str = field(default="", kw_only=True)  # as certificates keep it
     fingerprint: str = field(default="", kw_only=True)  # of the data as it is seen
     portions: Portions = field(default=Portions(), kw_only=True)  # blocks whose weights fit in memory
+    rounded: float = field(default=0.0, kw_only=True)  # what its upper end may be off by
     inspector: Checking | None = field(default=None, kw_only=True)
     inspected: tuple[Certificate, Answer] | None = field(default=None, init=False)  # the best that was seen on a pass
     certificate: Certificate | None = field(default=None, init=False)
@@ -315,10 +316,13 @@ class VerdictTask(Task[Outcome]):
     def measure(self, engine: Engine, cost: Mapping[str, Any]) -> Record:
         evidence, took = self.method.evidence(self.state), engine.cost
         busy = (took.read_seconds + took.scan_seconds) / max(1, engine.parallel)
+        upper = float(evidence.bracket.upper)
+        wider = max(upper, min(1.0, upper + self.rounded))
         return Record(
             iterations=evidence.iterations,
             margin_lower=evidence.bracket.lower,
-            margin_upper=evidence.bracket.upper,
+            margin_upper=wider,
+            rounded=wider - upper,
             violated=evidence.violated,
             engine_seconds=max(0.0, took.wall_seconds - busy),
             stalled=evidence.stalled,
@@ -365,7 +369,8 @@ class VerdictTask(Task[Outcome]):
             return
         self.goal = _raise_goal(self.goal, self.record, self.decision)
         upper = check.margin_upper if isinstance(check, Check) else self.record.margin_upper
-        stalled = replace(self.record, seconds=seconds, margin_upper=upper, stalled=f"the evidence is refused, {refused}")
+        why = f"the evidence is refused, {refused}"
+        stalled = replace(self.record, seconds=seconds, margin_upper=upper, rounded=0.0, stalled=why)
         if self.goal.eps is None and isinstance(check, Check) and upper <= NEARLY_ZERO:
             self.record = stalled  # no pass brings float64 nearer to zero
         self.expire(limits, seconds)
@@ -420,4 +425,4 @@ def _raise_goal(goal: Goal, record: Record, decision: Decision) -> Goal:
     """The goal after refused evidence: it must get twice as good before it is checked again, and what was refused is not."""
     if decision.verdict == FEASIBLE:
         return replace(goal, feasible_above=2 * record.margin_lower)
-    return replace(goal, infeasible_below=min(record.margin_upper, record.margin_upper / 2))
+    return replace(goal, infeasible_below=min(record.sums, record.sums / 2))

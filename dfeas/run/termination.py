@@ -42,14 +42,20 @@ class Record(Struct, frozen=True):
     cached_bytes: int = 0  # of this pass, from blocks that were kept in memory
     reads: float = 0.0  # of the data so far, by passes and checks of the method
     warnings: tuple[str, ...] = ()  # since the pass before, for a callback
+    rounded: float = 0.0  # of margin_upper, which sums in the precision of the points may be too short by
+
+    @property
+    def sums(self) -> float:
+        """|Ax| as the method's sums have it."""
+        return self.margin_upper - self.rounded
 
     @property
     def ends(self) -> str:
         return f"margin {self.margin_lower:+.3e} .. {self.margin_upper:.3e}"
 
     def to_json(self) -> dict[str, Any]:
-        """All that is known; warnings are events of their own."""
-        return {name: value for name, value in structs.asdict(self).items() if name != "warnings"}
+        """All that is known of the pass; warnings are events of their own."""
+        return {name: value for name, value in structs.asdict(self).items() if name not in ("warnings", "rounded")}
 
 
 class Goal(Struct, frozen=True):
@@ -89,7 +95,7 @@ def decide(record: Record, goal: Goal, limits: Limits) -> Decision | None:
     if separated and wide:
         return Decision(Stop.VERDICT, FEASIBLE)
     bar = max(goal.bar, NEARLY) if ended else goal.bar  # what ends with an eps below that may be proved exactly as well
-    small = record.margin_upper <= (1 - SLACK) * bar and record.margin_upper < goal.infeasible_below
+    small = record.sums <= (1 - SLACK) * bar and record.sums < goal.infeasible_below
     if small and not separated and (ended or not record.hopeful):
         return Decision(Stop.VERDICT, EPS_INFEASIBLE)
     return Decision(ended) if ended else None

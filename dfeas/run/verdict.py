@@ -21,7 +21,6 @@ from dfeas.errors import CheckFailedError
 from dfeas.geometry.protocol import Geometry, facts_of
 from dfeas.linalg.points import working_type
 from dfeas.methods.protocol import Sparse, weights_at_once
-from dfeas.methods.registry import METHODS, base_name
 from dfeas.methods.working_set.batches import lead_band
 from dfeas.methods.working_set.start import TRAITS
 from dfeas.passes.softmin import roundings
@@ -132,6 +131,9 @@ class VerdictTarget(Struct, frozen=True, dict=True):
                 labelled, code = dataset.against_rest(name), dataset.codes[dataset.classes.index(name)]
             task = VerdictTask(method, method.init(facts), Goal(request.eps, job.tolerance), sinks[name], code=code)
             task.kernel, task.view, task.fingerprint = job.kernel, labelled.view, labelled.fingerprint
+            if method.traits.weighs_all and geometry.weighs_by_block:
+                kind = working_type(dataset.dtype) if job.tolerance is None else np.dtype(np.float64)
+                task.rounded = roundings(kind, dataset.entries is not None, dataset.n)
             task.inspector, task.portions, task.brief = session.checking, portions, geometry.brief(facts)
             tasks.append(task)
         return tasks
@@ -170,7 +172,7 @@ def result_of(session: Session, job: RunSpec, outcome: Outcome, why: str, reads:
     if certificate is not None and dataset.features:
         certificate = replace(certificate, features=dataset.features)
     separated = proved is not None and proved.verdict == FEASIBLE
-    lower, upper = bracket(record, proved, _rounded(session, job, record.method))
+    lower, upper = bracket(record, proved)
     detail = describe_ending(outcome.decision, record) if proved is None else proved.message
     detail += _advice(dataset, job, record, proved)
     x = dual = None
@@ -241,7 +243,7 @@ def _advice(dataset: Dataset, job: RunSpec, record: Record, proved: Check | None
     """How to ask about more hyperplanes, where none through the origin separates points with labels; for which eps the
     upper end of an undecided bracket is an answer; and what the eps of the papers leaves open, where nobody said one.
     """
-    method, (_, upper) = record.method, bracket(record, proved)
+    method, upper = record.method, record.sums
     if proved is None:
         enough = max(2 * upper, LEAST_EPS)
         low = job.asked.eps is None and enough <= EPS
@@ -262,27 +264,17 @@ def sides_of(session: Session, job: RunSpec, positive: int) -> Sides | None:
     return {label: Side(*side) for label, side in session.dataset.sides(positive).items()}
 
 
-def bracket(record: Record, proved: Check | None, rounded: float = 0.0) -> tuple[float, float]:
-    """Both ends as they are reported; an upper one that is not proved may be off by what is ``rounded``. What is not proved is
-    as good as the arithmetic of the method: it may be on the wrong side of what is proved by rounding, and tells nothing where
-    it is not finite.
+def bracket(record: Record, proved: Check | None) -> tuple[float, float]:
+    """Both ends as they are reported. What is not proved is as good as the arithmetic of the method: it may be on the wrong
+    side of what is proved by rounding, and tells nothing where it is not finite.
     """
     lower = float(record.margin_lower) if math.isfinite(record.margin_lower) else -1.0
     upper = float(record.margin_upper) if math.isfinite(record.margin_upper) else 1.0
-    upper = max(upper, min(1.0, upper + rounded))
     if proved is None:
         return min(lower, upper), max(lower, upper)
     if proved.verdict == FEASIBLE:
         return proved.margin_lower, max(proved.margin_lower, min(upper, proved.margin_upper))
     return max(proved.margin_lower, min(lower, proved.margin_upper)), proved.margin_upper
-
-
-def _rounded(session: Session, job: RunSpec, method: str) -> float:
-    """What |Ax| of a method may be off by where it weighs all points, in sums of float32."""
-    dataset, ours = session.dataset, METHODS.get(base_name(method))
-    if ours is None or not ours.traits.weighs_all or job.kernel or job.tolerance is not None or dataset.cones is not None:
-        return 0.0
-    return roundings(dataset.entries is not None) if working_type(dataset.dtype) == np.float32 else 0.0
 
 
 def _sparse_weights(outcome: Outcome) -> Sparse | None:

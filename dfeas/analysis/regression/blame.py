@@ -190,6 +190,7 @@ def find_dependence(flat: list[list[int]], names: list[Any], blocks: int) -> lis
 def find_advice(design: Design, outcome: Response, direction: Direction, tally: Tally, try_change: Change) -> Iterator[Advice]:
     """What ends a separation."""
     columns, levels = tally.blame_terms(direction, design)
+    other_way = ""
     for term, some in levels.items():
         counts = tally.of_levels(design, term)
         own = set(some)
@@ -200,14 +201,19 @@ def find_advice(design: Design, outcome: Response, direction: Direction, tally: 
                 said = f"merge level {level} of {term} ({_describe_counts(counts[level], outcome)}) with {other}"
                 text = f"{said} ({_describe_counts(counts[other], outcome)})"
                 yield Advice(text, try_change(lambda it, t=term, a=level, b=other: it.merge_level(t, a, b)))  # type: ignore[misc]
+                other_way = "or "
     terms = [term for term in design.terms if set(design.places(term)) & set(columns)]
     if terms:
         names = f"leave out column{'s' if len(terms) > 1 else ''} {', '.join(str(term) for term in terms)}"
-        yield Advice(f"or {names}" if levels else names, try_change(lambda it: it.without(design.places(*terms))))
+        yield Advice(f"{other_way}{names}", try_change(lambda it: it.without(design.places(*terms))))
+        other_way = "or "
     if outcome.kind == "poisson" and tally.separated < np.sum(tally.total):
-        yield Advice("or leave out the rows that are separated: the other estimates stay (Correia, Guimaraes, Zylkin 2019)")
+        yield Advice(
+            f"{other_way}leave out the rows that are separated: the other estimates stay (Correia, Guimaraes, Zylkin 2019)"
+        )
+        other_way = "or "
     firth = "Firth (bias reduction), " if outcome.kind in ("binary", "multinomial", "poisson") else ""
-    yield Advice(f"or use a penalty, by which all estimates are finite: {firth}ridge")
+    yield Advice(f"{other_way}use a penalty, by which all estimates are finite: {firth}ridge")
 
 
 def _nearest(level: str, others: list[str], counts: dict[str, Floats], ordered: bool) -> str | None:
