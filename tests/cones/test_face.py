@@ -1,6 +1,7 @@
 """Conflicts on the boundary of cones: an exact no where all z with X'z = 0 are on it, beside oracles in fractions."""
 
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import flint
@@ -88,6 +89,43 @@ def test_whether_integers_are_stable_is_decided(kind: str, seed: int) -> None:
     else:
         assert (result.verdict, result.proof, result.margin_upper) == ("infeasible", "exact", 0.0)
         assert "X'z = 0" in result.message
+
+
+SADDLE = np.array([[1.0, 2, 0], [3, 3, 1], [0, 0, -2]])
+"""With the eigenvalue 2 + sqrt 7."""
+
+
+def test_a_file_a_dataset_and_a_run_say_so_as_well(tmp_path: Path) -> None:
+    X, cones = lyapunov(SADDLE, False)
+    dfeas.ingest(dfeas.from_cone_rows(X, cones), tmp_path / "data")
+    P = basis_of(3)
+    L = -(SADDLE.T @ P + P @ SADDLE)
+    lines = [
+        f"{q + 1} {block + 1} {i + 1} {j + 1} {each[q, i, j]}"
+        for q in range(6)
+        for block, each in enumerate((P, L))
+        for i, j in zip(*np.triu_indices(3), strict=True)
+        if each[q, i, j]
+    ]
+    (tmp_path / "lmi.dat-s").write_text("\n".join(["6", "2", "3 3", "0 0 0 0 0 0", *lines]))
+    for data in (tmp_path / "data", tmp_path / "lmi.dat-s"):
+        result = dfeas.solve(data, out=tmp_path / f"run-{data.name}")
+        assert (result.verdict, result.proof) == ("infeasible", "exact")
+        assert "X'z = 0 of X as svec rounds it" in result.message
+        assert dfeas.verify_run(tmp_path / f"run-{data.name}").proof == "exact"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_problems_of_cvxpy_with_equalities_are_decided(seed: int) -> None:
+    """P with a given trace, or above I; the equality is solved before, and sums of integers stay exact."""
+    cp = pytest.importorskip("cvxpy")
+    A = draw_matrix(np.random.default_rng(seed), KINDS[seed]) if seed else SADDLE
+    P = cp.Variable(A.shape, symmetric=True)
+    for more in ([P >> 0, cp.trace(P) == 3], [P >> np.eye(len(A))]):
+        problem = cp.Problem(cp.Minimize(0), [*more, A.T @ P + P @ A << 0])
+        result = dfeas.solve(dfeas.from_cvxpy(problem))
+        assert (result.verdict, result.proof) == ("infeasible", "exact")
+        result.unpack(problem)
 
 
 @pytest.mark.parametrize("kind", KINDS)

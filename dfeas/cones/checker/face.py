@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from dfeas.cones.checker.rows import ConeRows, DenseConeRows, triangle
 from dfeas.exact.algebraic import Field
 from dfeas.exact.arithmetic import Floats, Indices
-from dfeas.exact.dyadic import Dyadic, Integers, mantissas, zeros_of
+from dfeas.exact.dyadic import Dyadic, Integers, undo_factor
 from dfeas.exact.integers import complete
 
 SHARES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-7)
@@ -107,27 +107,17 @@ def _read_cones(cones: ConeRows, x: Floats) -> Iterator[tuple[Floats, Floats]]:
         if not 1e-100 < sizes.min(initial=1.0) <= sizes.max(initial=1.0) < 1e100:  # they are scaled exactly
             return
         F, Z = np.zeros((each.shape[1], k, k)), np.zeros((k, k))
-        entries = _divide_by_root(each, i != j) if cones.kind == "s" else each
-        if entries is None:
-            return
-        F[:, i, j] = F[:, j, i] = entries.T
+        F[:, i, j] = F[:, j, i] = each.T
         if cones.kind == "s":
+            plain = undo_factor(each[i != j], np.sqrt(2.0))
+            if plain is None:
+                return
+            F[:, i[i != j], j[i != j]] = F[:, j[i != j], i[i != j]] = plain.T
             Z[i, j] = Z[j, i] = np.where(i == j, here, here / np.sqrt(2.0))
         else:
-            F[:, i, i] = entries[0][:, None]
+            F[:, i, i] = each[0][:, None]
             Z = _lift(here)
         yield np.ldexp(F, -p), Z
-
-
-def _divide_by_root(rows: Floats, off: Indices) -> Floats | None:
-    """Rows (d, m) with some of them over sqrt 2, by the shortest float64 that give these entries; None where there are none."""
-    near = rows[off] / np.sqrt(2.0)
-    tried = np.stack([near, np.nextafter(near, np.inf), np.nextafter(near, -np.inf)])
-    zeros = np.where(tried == 0, 64, zeros_of(mantissas(tried)[0]))
-    zeros[tried * np.sqrt(2.0) != rows[off]] = -1
-    divided = rows.copy()
-    divided[off] = np.take_along_axis(tried, zeros.argmax(axis=0)[None], 0)[0]
-    return divided if (zeros.max(axis=0) >= 0).all() else None
 
 
 def _lift(z: Floats) -> Floats:
