@@ -14,6 +14,7 @@ import flint
 import numpy as np
 from msgspec import Struct
 
+from dfeas.exact.arithmetic import Floats
 from dfeas.exact.dyadic import Integers
 
 DEGREE = 8
@@ -88,9 +89,9 @@ class Field(Struct, frozen=True):
             rows[t] -= rows[t - 1, -1] * np.array(self.modulus[:-1], object)
         return rows
 
-    def floats(self, digits: Integers) -> Any:
-        """Numbers (...) nearly, of coefficients (..., degree)."""
-        return np.asarray((digits @ np.array(self._powers(), object)) / (1 << self.bits), np.float64)
+    def floats(self, digits: Integers, common: int) -> Floats:
+        """Numbers (...) nearly, of coefficients (..., degree) over a denominator."""
+        return np.asarray((digits @ np.array(self._powers(), object)) / (common << self.bits), np.float64)
 
     def are_definite(self, matrices: Sequence[Integers]) -> bool:
         """Whether symmetric matrices (r, r, degree) are positive definite, proved by balls (Johansson, Arb, 2017)."""

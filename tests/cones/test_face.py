@@ -231,9 +231,9 @@ def test_a_field_has_the_numbers_that_it_was_made_of(seed: int) -> None:
     found = Field.of([theta, half + (3 << bits), 5 << bits], bits)
     assert found is not None
     field, digits, common = found
-    np.testing.assert_allclose(field.floats(digits) / common, [theta / (1 << bits), half / (1 << bits) + 3, 5], rtol=1e-12)
+    np.testing.assert_allclose(field.floats(digits, common), [theta / (1 << bits), half / (1 << bits) + 3, 5], rtol=1e-12)
     one = np.array([common, *[0] * (field.degree - 1)], object)
     for number, times in ((digits[0], 1), (digits[1], 1), (-digits[1], 1), (digits[2], 0)):
         M = np.array([[number, times * one], [times * one, number]], object)
-        value = float(field.floats(number) / common)
+        value = float(field.floats(number, common))
         assert field.are_definite([M]) == (value > times)

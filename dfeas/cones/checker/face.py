@@ -12,9 +12,9 @@ W_c are algebraic numbers, rational ones or others. Newton's method finds it,
     sum_c <F_cj, R_c M_c R_c'> = 0 for all j,    sum_j Y_j F_cj R_c = 0 for all c
 
 where Y spans the y with this property: without them the solution of the first equations is often a singular one. Steps with one
-approximate inverse then add digits, until these show the numbers (``exact.algebraic``), and M_c follows from equations with
-rational coefficients. What is found proves itself: products vanish in integers modulo a polynomial, and balls show that M_c is
-positive definite.
+approximate inverse then add digits, until these show the numbers (``exact.algebraic``); simple fractions are seen in float64,
+and tried first. M_c follows from equations with rational coefficients. What is found proves itself: products vanish in integers
+modulo a polynomial, and balls show that M_c is positive definite.
 
 Off the diagonal rows of a semidefinite cone are read as ``svec`` writes them: as the shortest float64 whose product with sqrt 2
 is rounded to what is stored. Others prove nothing here, for a face does not last when its rows are changed by rounding.
@@ -22,8 +22,10 @@ is rounded to what is stored. Others prove nothing here, for a face does not las
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -36,13 +38,16 @@ from dfeas.exact.arithmetic import Floats, Indices
 from dfeas.exact.dyadic import Dyadic, Integers, undo_factor
 from dfeas.exact.integers import complete
 
+SIMPLE = 64
+"""Denominators of rational entries that are seen in float64."""
 SHARES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-7)
 """Of the largest eigenvalue of z: smaller ones are taken for zero. Which is right shows when it proves."""
 BITS = (800, 2500)
 """Of the numbers of a face: the second for fields of degree 6, as two of four eigenvectors of a matrix of order 4 have."""
-MOST_UNKNOWN, MOST_ENTRIES = 300, 1 << 15
-"""Numbers that Newton's method looks for, and entries of all F, at most: three seconds where nothing is found."""
-
+MOST_ENTRIES = 1 << 18
+"""Of all F: half a second."""
+MOST_UNKNOWN, MOST_REFINED = 300, 1 << 15
+"""Numbers that Newton's method looks for, and entries of F then: three seconds."""
 Numbers = NDArray[Any]
 """Floats, or integers that are numbers times a power of two."""
 
@@ -168,18 +173,23 @@ class Face:
 
     def has_element(self) -> bool:
         """Whether it is proved that there is a face with a z of full rank in it."""
+        near = [Fraction(each).limit_denominator(SIMPLE) for part in self.parts for each in part.R[part.others].flat]
+        common = math.lcm(1, *(each.denominator for each in near))
+        simple = np.array([[int(each * common)] for each in near], object).reshape(len(near), 1)
+        if self._has_element(Field([0, 1], 0, BITS[0]), simple, common):
+            return True
         numbers = [np.append(part.R[part.others], part.M[part.lower]) for part in self.parts]
         v = np.concatenate([*numbers, self.Y[self.others].reshape(-1)])
-        if len(v) > MOST_UNKNOWN:
+        if len(v) > MOST_UNKNOWN or sum(F.size for F in self.digits) > MOST_REFINED:
             return False
         for bits in BITS:
             ranges = self._refine(v, bits)
             if ranges is None:
                 return False
             entries = [R[part.others].reshape(-1) for part, R in zip(self.parts, ranges, strict=True)]
-            field = Field.of([int(each) for some in entries for each in some], bits)
-            if field is not None:
-                return self._has_element(*field, [np.asarray(R / (1 << bits), np.float64) for R in ranges])
+            found = Field.of([int(each) for some in entries for each in some], bits)
+            if found is not None:
+                return self._has_element(*found)
         return False
 
     def _unpack(self, v: Numbers, one: float) -> tuple[list[tuple[Numbers, Numbers]], Numbers]:
@@ -211,7 +221,9 @@ class Face:
         """R of all parts times 2**bits, by steps of Newton's method; None where these do not converge."""
         columns, h = [part.F for part in self.parts], 1e-6 * np.eye(len(v))
         for _ in range(12):  # at most; each doubles the digits
-            there, back = (np.array([np.concatenate(self._residuals(v + e, columns, 1.0)) for e in (h, -h)[s]]) for s in (0, 1))
+            there, back = (
+                np.array([np.concatenate(self._residuals(v + e, columns, 1.0)) for e in sign * h]) for sign in (1, -1)
+            )
             # a solution is one of a family, of which the nearest is taken: below this singular values are rounding of zero
             inverse = np.linalg.pinv((there - back).T / 2e-6, rcond=1e-7)
             step = inverse @ np.concatenate(self._residuals(v, columns, 1.0))
@@ -234,17 +246,18 @@ class Face:
             step = inverse @ np.array([each / (1 << shift) for each in residual])
             w = w - np.array([int(each) << shift >> 60 for each in np.ldexp(step, 60)], object)
 
-    def _has_element(self, field: Field, entries: Integers, common: int, ranges: Sequence[Floats]) -> bool:
-        """Whether R with these entries (w, degree) over a denominator, nearly ``ranges``, have M > 0 for the equations of z."""
-        given, across = self._project(ranges)
-        at, rows = 0, list[Integers]()
+    def _has_element(self, field: Field, entries: Integers, common: int) -> bool:
+        """Whether the face with these entries (w, degree) of R over a denominator has M > 0 that solve the equations of z."""
+        at, ranges, rows = 0, list[Floats](), list[Integers]()
         for part, F in zip(self.parts, self.digits, strict=True):
-            R = np.zeros((field.degree, *part.R.shape), object)
-            R[0, part.own, np.arange(len(part.own))] = common
+            R = np.zeros((*part.R.shape, field.degree), object)
+            R[part.own, np.arange(len(part.own)), 0] = common
             size = len(part.others) * len(part.own)
-            R[:, part.others] = entries[at : at + size].T.reshape(field.degree, len(part.others), len(part.own))
+            R[part.others] = entries[at : at + size].reshape(len(part.others), len(part.own), field.degree)
             at += size
-            rows.append(_coefficients(field, F, R, part.lower))
+            ranges.append(field.floats(R, common))
+            rows.append(_coefficients(field, F, np.moveaxis(R, 2, 0), part.lower))
+        given, across = self._project(ranges)
         # numbers of a field are independent with all their coefficients, or none
         ranked = scipy.linalg.qr(across.T, mode="r", pivoting=True)[1][:, None] * field.degree + np.arange(field.degree)
         started = np.zeros((len(given), field.degree), object)
