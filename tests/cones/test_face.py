@@ -14,6 +14,7 @@ import dfeas
 from dfeas.cones.checker.face import is_conflict_on_face
 from dfeas.cones.checker.rows import DenseConeRows
 from dfeas.exact.algebraic import Field
+from dfeas.exact.dyadic import undo_factor
 from dfeas.exact.integers import nullspace
 
 
@@ -89,6 +90,21 @@ def test_whether_integers_are_stable_is_decided(kind: str, seed: int) -> None:
     else:
         assert (result.verdict, result.proof, result.margin_upper) == ("infeasible", "exact", 0.0)
         assert "X'z = 0" in result.message
+
+
+def test_numbers_are_read_back_from_what_svec_wrote() -> None:
+    """Those of few bits exactly; others as numbers with the same rounded product, where there is one."""
+    rng, root = np.random.default_rng(0), np.sqrt(2.0)
+    whole = rng.integers(-(2**40), 2**40, 200) * 2.0 ** rng.integers(-300, 300, 200)
+    np.testing.assert_array_equal(undo_factor(np.append(whole, 0.0) * root, root), np.append(whole, 0.0))
+    given = rng.standard_normal(200)
+    read = undo_factor(given * root, root)
+    assert read is not None
+    np.testing.assert_array_equal(read * root, given * root)
+    missed = [v for v in root + np.spacing(root) * np.arange(20) if undo_factor(np.array([v]), root) is None]
+    near = np.array([1 + k * np.spacing(1.0) for k in range(40)]) * root
+    assert missed
+    assert not np.isin(missed, near).any()
 
 
 SADDLE = np.array([[1.0, 2, 0], [3, 3, 1], [0, 0, -2]])
