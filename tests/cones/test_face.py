@@ -1,5 +1,6 @@
 """Conflicts on the boundary of cones: an exact no where all z with X'z = 0 are on it, beside oracles in fractions."""
 
+import math
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -253,3 +254,20 @@ def test_a_field_has_the_numbers_that_it_was_made_of(seed: int) -> None:
         M = np.array([[number, times * one], [times * one, number]], object)
         value = float(field.floats(number, common))
         assert field.are_definite([M]) == (value > times)
+
+
+def test_a_field_is_that_of_the_root_that_it_names() -> None:
+    """theta of theta^2 = 2 has either sign, and none where no root is near."""
+    root, theta = math.isqrt(2 << 1600), np.array([[[0, 1]]], object)
+    for near, definite in ((root, True), (-root, False), (root + (1 << 790), False)):
+        assert Field([-2, 0, 1], near, 800).are_definite([theta]) == definite
+
+
+@pytest.mark.parametrize("order", [8, 14])
+def test_simple_fractions_are_seen_where_newton_has_too_many_unknowns(order: int) -> None:
+    """The eigenvector of the eigenvalue 0, or two of imaginary ones, are in float64 what they are."""
+    for marginal in ([[0.0]], [[0.0, 1], [-2, 0]]):
+        rng = np.random.default_rng(order)
+        A = similar(rng, block_diag(marginal, *(-float(each) for each in rng.integers(1, 4, order - len(marginal)))))
+        result = dfeas.solve(dfeas.from_cone_rows(*lyapunov(A, False)))
+        assert (result.verdict, result.proof) == ("infeasible", "exact")
