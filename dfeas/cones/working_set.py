@@ -160,10 +160,10 @@ def _inside(kept: ScaledCones, x: Floats) -> ScaledCones | None:
     room = room[kept.label > 0]
     deep = room > 1e-4 * room.max()  # as the checker takes them for cones that x may be changed in
     alone = kept.take(deep)
-    return alone if room.max() > 0 and (_used(kept.rows) & ~_used(alone.rows)).any() else None
+    return alone if room.max() > 0 and (_features(kept.rows) & ~_features(alone.rows)).any() else None
 
 
-def _used(rows: Tile) -> NDArray[np.bool_]:
+def _features(rows: Tile) -> NDArray[np.bool_]:
     """Features (m,) with entries."""
     return rows.any(axis=0) if isinstance(rows, np.ndarray) else np.bincount(rows.indices, minlength=rows.shape[1]) > 0
 

@@ -80,7 +80,7 @@ class Field(Struct, frozen=True):
             powers.append(powers[-1] * self.near >> self.bits)
         return powers
 
-    def reduced(self, count: int) -> Integers:
+    def power_table(self, count: int) -> Integers:
         """Coefficients (count, degree) of powers of theta."""
         rows = np.zeros((count, self.degree), object)
         rows[0, 0] = 1

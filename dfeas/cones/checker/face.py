@@ -53,7 +53,7 @@ Numbers = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Part:
+class ConeOnFace:
     """A cone, on a face."""
 
     F: Floats  # (m, k, k) columns of the cone
@@ -63,7 +63,7 @@ class Part:
     M: Floats  # (r, r) nearly
 
     @classmethod
-    def of(cls, F: Floats, Z: Floats, least: float) -> Part:
+    def of(cls, F: Floats, Z: Floats, least: float) -> ConeOnFace:
         """On the face of the eigenvalues of Z (k, k) above a number."""
         values, vectors = np.linalg.eigh(Z)
         V, large = vectors[:, values > least], values[values > least]
@@ -88,9 +88,9 @@ def is_conflict_on_face(kept: Sequence[tuple[ConeRows, Floats]]) -> bool:
     power = -np.frexp(np.max([np.abs(F[used]).max(axis=(1, 2)) for F, _ in read], axis=0))[1][:, None, None]
     top, seen = max(float(np.linalg.eigvalsh(Z)[-1]) for _, Z in read), set[tuple[int, ...]]()
     for share in SHARES:
-        parts = [Part.of(np.ldexp(F[used], power), Z, share * top) for F, Z in read]
+        parts = [ConeOnFace.of(np.ldexp(F[used], power), Z, share * top) for F, Z in read]
         ranks = tuple(len(part.own) for part in parts)
-        if ranks not in seen and Face.of([part for part in parts if len(part.own)]).has_element():
+        if ranks not in seen and ConeFace.of([part for part in parts if len(part.own)]).has_element():
             return True
         seen.add(ranks)
     return False
@@ -149,10 +149,10 @@ def _reduce(V: Floats) -> tuple[Floats, Indices, Indices]:
 
 
 @dataclass(frozen=True)
-class Face:
+class ConeFace:
     """A face that is near, with Y; all their numbers are one vector v (n,)."""
 
-    parts: Sequence[Part]
+    parts: Sequence[ConeOnFace]
     digits: Sequence[Integers]  # of each F, times 2**exponent
     exponent: int
     Y: Floats  # (m, p) nearly
@@ -160,7 +160,7 @@ class Face:
     others: Indices
 
     @classmethod
-    def of(cls, parts: Sequence[Part]) -> Face:
+    def of(cls, parts: Sequence[ConeOnFace]) -> ConeFace:
         """Of parts that are not zero."""
         across = np.concatenate([(part.F @ part.R).reshape(len(part.F), -1).T for part in parts])
         values, vectors = np.linalg.eigh(across.T @ across)
@@ -294,6 +294,6 @@ def _coefficients(field: Field, F: Integers, R: Integers, lower: tuple[Indices, 
     products = np.zeros((2 * degree - 1, len(F), R.shape[2], R.shape[2]), object)
     for s, t in np.ndindex(degree, degree):
         products[s + t] += R[s].T @ F @ R[t]
-    entries, powers = products[..., i, j] + np.where(i == j, 0, products[..., j, i]), field.reduced(3 * degree - 2)
+    entries, powers = products[..., i, j] + np.where(i == j, 0, products[..., j, i]), field.power_table(3 * degree - 2)
     each = [np.tensordot(entries, powers[s : s + 2 * degree - 1], (0, 0)) for s in range(degree)]
     return np.stack(each).transpose(2, 0, 1, 3).reshape(len(i) * degree, -1)
