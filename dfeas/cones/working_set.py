@@ -5,7 +5,8 @@
              one pass with y: the cones whose least eigenvalue is below half of the least one on W join it, the lowest first
 
 There are finitely many cones, and each pass that does not separate adds some, so it ends. Evidence: y with its least eigenvalue
-over all cones; x on the cones of W, whose |Ax| bounds every margin. Passes: a sample, and one for each growth of W.
+over all cones; x on the cones of W, whose |Ax| bounds every margin. Where some features are only in cones that x is on the
+boundary of, and the others conflict without these, x is on the others alone. Passes: a sample, and one for each growth of W.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.cones.algebra import groups_of
+from dfeas.cones.algebra import groups_of, least
 from dfeas.cones.barrier import SETTLED, ScaledCones, widest
 from dfeas.cones.batch import ConeBatch
 from dfeas.cones.curvature import DENSE_BYTES, MOST_PAIRED
 from dfeas.cones.softmin import factors, fast_scores
-from dfeas.linalg.points import Floats, Indices, dense, is_dense, take_rows, times_rows
+from dfeas.linalg.points import Floats, Indices, Tile, dense, is_dense, take_rows, times_rows
 from dfeas.methods.protocol import Bracket, Facts, Sparse, Traits
 from dfeas.methods.working_set import AT, WorkingSet, WorkingSetState
 from dfeas.passes.block import Block
@@ -150,6 +151,23 @@ class SelectCones:
         return partial
 
 
+def _inside(kept: ScaledCones, x: Floats) -> ScaledCones | None:
+    """The cones that x is well inside of, if they lack a feature, so that the rows of all prove nothing exact; else None."""
+    room = np.empty(len(x))
+    for group in groups_of(kept.label):
+        rows = group.rows()
+        room[rows] = least(group.kind, group.size, x[rows])[:, None]
+    room = room[kept.label > 0]
+    deep = room > 1e-4 * room.max()  # as the checker takes them for cones that x may be changed in
+    alone = kept.take(deep)
+    return alone if room.max() > 0 and (_features(kept.rows) & ~_features(alone.rows)).any() else None
+
+
+def _features(rows: Tile) -> NDArray[np.bool_]:
+    """Features (m,) with entries."""
+    return rows.any(axis=0) if isinstance(rows, np.ndarray) else np.bincount(rows.indices, minlength=rows.shape[1]) > 0
+
+
 def _keep_rows(block: Block, rows: Indices, factor: Floats) -> ScaledCones:
     some = take_rows(block.points, rows)
     scaled = dense(some) * factor[rows, None] if is_dense(some) else times_rows(some, factor[rows])
@@ -230,6 +248,11 @@ class ConeWorkingSet(WorkingSet[ConeWorkingSetState]):
         assert kept is not None
         solution, x = widest(kept, state.share, state.settled_upper)
         if solution.upper < state.bracket.upper:
+            alone = _inside(kept, x) if solution.low <= 0 else None
+            if alone is not None:
+                fewer, weights = widest(alone, state.share, state.settled_upper)
+                if fewer.upper <= state.settled_upper:
+                    kept, x, solution = alone, weights, replace(solution, upper=fewer.upper)
             best = Sparse(kept.index, x)
             state = replace(state, best=best, bracket=state.bracket.with_upper(solution.upper))
         stalled = "" if solution.low > 0 else f"the cones in memory have no separator, |Ax| = {solution.upper:.3g}"

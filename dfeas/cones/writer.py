@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,11 +12,11 @@ import numpy as np
 import scipy  # loads its parts when they are used
 from numpy.typing import NDArray
 
-from dfeas.cones.algebra import cone_norms
-from dfeas.cones.product import EQUALITIES, Placing, Product, Program, RowsOfCones, solutions, times, whole
+from dfeas.cones.algebra import cone_norms, triangle
+from dfeas.cones.product import EQUALITIES, Placing, Product, Program, Row, RowsOfCones, solutions, times, whole
 from dfeas.data.arrays import accept_array, stored_dtype
 from dfeas.data.dataset import Dataset, array_reader, refuse_unusable
-from dfeas.data.storage.layout import CODE, SPARSE_BELOW, SPARSE_BLOCK_BYTES, Header, index_size
+from dfeas.data.storage.layout import CODE, SPARSE_BELOW, SPARSE_BLOCK_BYTES, Header, index_size, rows_of
 from dfeas.data.storage.numbers import exact
 from dfeas.data.storage.readers import Buffers
 from dfeas.data.storage.sparse_readers import CsrRows, Entries, block_of
@@ -25,6 +25,7 @@ from dfeas.data.writers.chunks import chunks_of_shard, shard_bytes
 from dfeas.data.writers.dataset import DatasetWriter, Progress, fill, output_place
 from dfeas.data.writers.sparse import SparseWriter
 from dfeas.errors import BadInputError, UsageError
+from dfeas.exact.dyadic import undo_factor
 from dfeas.linalg import csr
 from dfeas.linalg.csr import csr_array, spread
 from dfeas.linalg.points import Floats, Points, is_dense, norms, row_slice, stack_points
@@ -192,8 +193,22 @@ def from_scs(A: Any, b: Any, cones: Mapping[str, Any]) -> Dataset:
     if equal:
         basis, k = solutions(rows[:equal])
         program = Program(rows, equal, basis)
-        rows, rounded = times(rows[equal:], basis, k)
+        rows, rounded = _substitute(rows[equal:], product, basis, k)
     return replace(cones_in_memory(rows, product, "A", equal), program=program, rounded=rounded)
+
+
+def _substitute(rows: Any, product: Product, basis: Sequence[Row], k: int) -> tuple[Any, bool]:
+    """Rows ``times`` a basis: off the diagonal of matrices without the sqrt 2, which would round sums of integers."""
+    each = [(triangle(size)[2] if kind == "s" else np.ones(rows_of(kind, size)), many) for kind, size, many in product.runs]
+    held, factor = scipy.sparse.csr_array(rows), np.concatenate([np.tile(factor, many) for factor, many in each])
+    off = np.repeat(factor != 1, np.diff(held.indptr))
+    plain = undo_factor(held.data[off], np.sqrt(2.0))
+    if plain is None:
+        return times(rows, basis, k)
+    held.data[off] = plain
+    found, rounded = times(held, basis, k)
+    found = csr.scale_rows(found, factor)
+    return (found if hasattr(rows, "tocsr") else found.toarray()), rounded
 
 
 def _cones_of(cones: Mapping[str, Any]) -> tuple[int, Product]:

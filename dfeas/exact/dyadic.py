@@ -38,6 +38,19 @@ def zeros_of(whole: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.asarray(np.frexp((whole & -whole).astype(np.float64))[1] - 1, np.int64)
 
 
+def undo_factor(values: Floats, factor: float) -> Floats | None:
+    """Floats whose products with a factor are rounded to these values: of several the one with the fewest bits. None where a
+    value has none.
+    """
+    near = values / factor
+    tried = np.stack([near, np.nextafter(near, np.inf), np.nextafter(near, -np.inf)])
+    zeros = np.where(tried == 0, 64, zeros_of(mantissas(tried)[0]))
+    zeros[tried * factor != values] = -1
+    if not (zeros.max(axis=0) >= 0).all():
+        return None
+    return np.asarray(np.take_along_axis(tried, zeros.argmax(axis=0)[None], 0)[0])
+
+
 def _align(whole: NDArray[np.int64], power: NDArray[np.int64], axis: int | None = None) -> tuple[Any, Any]:
     """Powers beside the least one along an axis of numbers that are not zero, 0 where they are; and that one, 0 without any."""
     least = np.where(whole != 0, power, FAR).min(axis=axis, initial=FAR)

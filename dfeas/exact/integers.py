@@ -43,6 +43,22 @@ def solve(matrix: Integers, right: Integers) -> tuple[Integers, int]:
     return _integers(numerators, right.shape), int(denominator)
 
 
+def complete(rows: Integers, given: Integers, ranked: Indices) -> Integers | None:
+    """x (s,) with x'rows = 0, of rows (s, d): those that are ``ranked`` first, and independent, have what follows, others that
+    are ranked have what is given, times a number above 0, and all others 0. None where those ranked are independent.
+    """
+    basis = ranked[independent(rows[ranked])]
+    free = np.setdiff1d(ranked, basis)
+    if not len(free):
+        return None
+    features = independent(rows[basis].T)
+    right = -(given[free] @ rows[free])[features]
+    follows, denominator = solve(rows[np.ix_(basis, features)].T, right[:, None])
+    x = np.zeros(len(rows), object)
+    x[free], x[basis] = given[free] * denominator, follows[:, 0]
+    return None if (x @ rows).any() else x
+
+
 def nullspace(rows: Integers) -> Integers:
     """A basis (d, k) of all vectors that are orthogonal to rows (s, d); each is as short as its common divisor allows."""
     d = rows.shape[1]

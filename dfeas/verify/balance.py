@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dfeas.exact.arithmetic import UP_SUMS, Floats, Indices, gamma
 from dfeas.exact.dyadic import Dyadic, Integers, common, multiply_exactly
-from dfeas.exact.integers import independent, solve
+from dfeas.exact.integers import complete
 
 SHARES = (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)
 """Of the heaviest weight: lighter ones are left out, for they may be rounding of zero."""
@@ -164,14 +164,5 @@ def _complete_weights(whole: Integers, given: Integers, columns: Floats, kept: I
     """
     import scipy
 
-    ranked = kept[scipy.linalg.qr(columns[:, kept], mode="r", pivoting=True)[1]]
-    basis = ranked[independent(whole[ranked])]
-    free = np.setdiff1d(kept, basis)
-    if not len(free):
-        return None
-    features = independent(whole[basis].T)
-    right = -(given[free] @ whole[free])[features]
-    follows, denominator = solve(whole[np.ix_(basis, features)].T, right[:, None])
-    x = np.zeros(len(whole), object)
-    x[free], x[basis] = given[free] * denominator, follows[:, 0]
-    return x if (x >= 0).all() and x.any() and not (x @ whole).any() else None
+    x = complete(whole, given, kept[scipy.linalg.qr(columns[:, kept], mode="r", pivoting=True)[1]])
+    return x if x is not None and (x >= 0).all() and x.any() else None

@@ -119,6 +119,18 @@ def _is_certificate(data: Any, drawn: Drawn, result: Any) -> None:
             assert np.min(value) > -1e-6
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_some_constraints_that_conflict_are_proved_beside_a_matrix_inequality(seed: int) -> None:
+    """By a clear gap, of numbers that are rounded, where the matrix has variables of its own, whose dual values are zero."""
+    rng = np.random.default_rng(seed)
+    v, P = cp.Variable(3), cp.Variable((2, 2), **{"PSD" if seed % 2 else "symmetric": True})
+    a, A = rng.standard_normal(3), rng.standard_normal((2, 2))
+    conflict = [cp.norm(v) <= 1, a @ v >= np.linalg.norm(a) + 0.1, rng.standard_normal(3) @ v == 0.1]
+    for more in ([P >> v[0] * np.eye(2)], [A.T @ P + P @ A + v[0] * np.eye(2) << np.eye(2), P << 10 * np.eye(2)]):
+        result = dfeas.solve(dfeas.from_cvxpy(cp.Problem(cp.Minimize(0), [*conflict, *more])))
+        assert (result.verdict, result.proof) == ("infeasible", "exact")
+
+
 def test_matrices_attributes_and_complex_variables_are_mapped_back() -> None:
     A = np.array([[0.0, 1], [-2, -3]])
     P, w, s = cp.Variable((2, 2), PSD=True, name="P"), cp.Variable((2, 2), hermitian=True), cp.Variable(nonneg=True)

@@ -4,8 +4,9 @@
   margin is the least of them over the norm of the cone and |y|, rounded down.
 * Weights: x on the stored rows. What a cone lacks to be a member for certain is added to it, a multiple of e; |Ax| of the
   scaled cones, with all bounds added and rounded up, over <e, x> rounded down: no unit y has a larger margin. Where x is
-  further inside of the cones than its image is long, a second read may show that one near it has Ax = 0, and where it is near
-  to entries of the orthant alone, that these have weights with a zero sum (``balance``).
+  further inside of the cones than its image is long, a second read may show that one near it has Ax = 0 (``interior``). Where
+  it is near to entries of the orthant alone, these may have weights with a zero sum (``balance``), and few cones may have an x
+  on their boundary with Ax = 0 (``face``).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 from msgspec import field
 from numpy.typing import NDArray
 
+from dfeas.cones.checker.face import is_conflict_on_face
 from dfeas.cones.checker.interior import DEEP, WIDEST, InteriorTally, is_balanced, look_inside
 from dfeas.cones.checker.rows import ConeRows, DenseConeRows, SparseConeRows, bound_least, unit
 from dfeas.data.storage.layout import PADDING, kind_of, rows_of
@@ -139,6 +141,9 @@ class Cones(Checker):
                 kept = read(look_at, Weighted(RowTally, keep_rows), [each], None).tallies[0]
                 if is_linear_conflict(kept):
                     answers[-1] = _conclude_balanced(tally, data)
+                elif is_conflict_on_face(kept.rows):
+                    matrices = any(cones.kind == "s" for cones, _ in kept.rows)
+                    answers[-1] = _conclude_balanced(tally, data, " of X as svec rounds it" if matrices else "")
         return answers
 
 
@@ -304,8 +309,8 @@ def _name_critical(tally: ConeTally, data: Data) -> str:
     return f" (critical, by weight: {names})"
 
 
-def _conclude_balanced(tally: ConeTally, data: Data) -> Check:
-    text = f"a nonzero z in the dual cones has X'z = 0: no y has X y inside all {tally.cones} cones"
+def _conclude_balanced(tally: ConeTally, data: Data, read: str = "") -> Check:
+    text = f"a nonzero z in the dual cones has X'z = 0{read}: no y has X y inside all {tally.cones} cones"
     text += _name_critical(tally, data)
     return Check("infeasible", "exact", -1.0, 0.0, data.n, 0, text)
 
