@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,21 @@ def test_factors_are_those_of_the_first_points_whatever_the_blocks(pieces: int, 
     else:
         with pytest.raises(CheckFailedError, match="scaled by 1 / maxabs"):
             sight_of(data, one, X, pieces)
+
+
+@pytest.mark.parametrize("scale", [2.0**-90, 1.0, 2.0**90])
+@pytest.mark.parametrize("off", [0, 1])
+def test_points_are_centred_at_their_mean_to_the_last_bit_whatever_their_scale(scale: float, off: int) -> None:
+    X = np.array([[3.0, 1.0], [4.0, 5.0], [4.0, -9.0]]) * scale
+    mean = [float(Fraction(11, 3) * Fraction(scale)), -scale]
+    shift = (float(np.nextafter(mean[0], np.inf)) if off else mean[0], mean[1])
+    data = transform_features(marked(X), Transform(center=True, points=3, shift=shift))
+    one = Certificate("gordan", "", support=np.arange(3), weights=np.full(3, 1 / 3), view=data.view)
+    if off:
+        with pytest.raises(CheckFailedError, match="centred at"):
+            sight_of(data, one, X)
+    else:
+        assert sight_of(data, one, X).verdict.endswith("infeasible")
 
 
 @pytest.mark.parametrize("factor", [0.5, 1.0])
@@ -294,6 +310,8 @@ def test_features_that_some_point_has_stay() -> None:
 
 def test_integers_beyond_float64_keep_their_signs() -> None:
     assert Dyadic(np.array([2**1100 + 1, -(2**1100) - 1], object), -1100).floats().tolist() == [1.0, -1.0]
+    for exponent, size in ((2**70, np.inf), (-(2**70), 0.0)):
+        assert Dyadic(np.array([3, -3], object), exponent).floats().tolist() == [size, -size]
 
 
 class Text:

@@ -45,16 +45,34 @@ def one_sparse_point(terms: np.ndarray) -> Dataset:
     return marked(scipy.sparse.csr_array(terms[None]))
 
 
+@pytest.mark.parametrize("scale", [1.0, 2.0**-600, 2.0**600])
 @pytest.mark.parametrize("units", [-3000, -1, 0, 1, 3000, 4200, 5000, 20_000])
-def test_a_sum_that_loses_at_each_step_proves_no_side_and_no_margin_that_is_not_there(units: int) -> None:
-    terms = losing(Fraction(units))
+def test_a_sum_that_loses_at_each_step_proves_no_side_and_no_margin_that_is_not_there(units: int, scale: float) -> None:
+    """At the other scales the squares of the point under- or overflow."""
+    terms = losing(Fraction(units)) * scale
     y, data = np.ones(len(terms)), one_sparse_point(terms)
     if units <= 0:
         with pytest.raises(CheckFailedError, match="not on the positive side"):
             examine(data, kind="separator", y=y)
         return
-    margin = Fraction(examine(data, kind="separator", y=y).margin_lower)
-    assert margin**2 * sum(v**2 for v in exactly(terms)) * len(y) <= (units * U) ** 2
+    found = examine(data, kind="separator", y=y)
+    assert found.exact_points == int(units < 4200 or scale != 1)
+    assert Fraction(found.margin_lower) ** 2 * sum(v**2 for v in exactly(terms)) * len(y) <= (units * U * Fraction(scale)) ** 2
+
+
+def test_products_that_underflow_prove_no_side_and_no_ends_that_are_not_there() -> None:
+    """Each of them is half of the least float, and rounded to zero."""
+    x = np.array([1.0, *[2.0**-500] * MANY, 0.0])
+    y = np.array([MANY // 2 * 2.0**-1074, *[-(2.0**-575)] * MANY, 1.0])
+    data = one_sparse_point(x)
+    assert sum(a * b for a, b in zip(exactly(x), exactly(y), strict=True)) == 0
+    with pytest.raises(CheckFailedError, match="not on the positive side"):
+        examine(data, kind="separator", y=y)
+    small = y * np.append(np.ones(MANY + 1), 0.0)  # the checker of ends has no limits of scale
+    found = reach(LocalEngine(data, 1), data, Certificate("separator", data.fingerprint, y=small))
+    assert found.low <= 0 <= found.high
+    ((score,), (error,)) = scores(data, Certificate("gordan", data.fingerprint, small, np.zeros(1, np.int64), np.ones(1)))
+    assert score - error <= 0 <= score + error
 
 
 def losing_twice() -> tuple[np.ndarray, np.ndarray]:
@@ -66,8 +84,9 @@ def losing_twice() -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("sign", [1, -1])
 def test_scores_hold_with_their_bounds_where_each_step_loses(sign: int) -> None:
     x, y = losing_twice()
-    data = one_sparse_point(sign * x)
-    exact, squares = sum(a * b for a, b in zip(exactly(sign * x), exactly(y), strict=True)), sum(v**2 for v in exactly(x))
+    x *= 4 * sign
+    data = one_sparse_point(x)
+    exact, squares = sum(a * b for a, b in zip(exactly(x), exactly(y), strict=True)), sum(v**2 for v in exactly(x))
     found = reach(LocalEngine(data, 1), data, Certificate("separator", data.fingerprint, y=y))
     assert Fraction(found.low) <= exact <= Fraction(found.high)
     ((score,), (error,)) = scores(data, Certificate("gordan", data.fingerprint, y, np.zeros(1, np.int64), np.ones(1)))
@@ -151,6 +170,18 @@ def test_a_product_that_the_first_primes_divide_is_not_zero(count: int, sparse: 
     assert find_orthogonal(seen, y[:, None]).tolist() == [False, True]
 
 
+def test_residues_of_many_features_are_added_up_exactly() -> None:
+    """Residues of small negative numbers are next to 2**20: sums of more than 2**13 products of two are beyond 2**53."""
+    rng = np.random.default_rng(0)
+    x, y = -1.0 - 2 * rng.integers(0, 99, 1 << 15), (-1 - 2 * rng.integers(0, 99, 1 << 15)).astype(object)
+    x[-1], y[-1] = 1.0, 0
+    y[-1] = -int(np.array([int(v) for v in x], object) @ y)
+    off = y.copy()
+    off[-1] += 1
+    assert find_orthogonal(np.array([x]), np.column_stack([y])).tolist() == [True]
+    assert find_orthogonal(np.array([x]), np.column_stack([off])).tolist() == [False]
+
+
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_compensated_product_is_bounded_where_its_corrections_lose_at_each_step(sign: int) -> None:
     """Each of the first terms adds a unit to the corrections; each of the next ones is lost beside what they are then."""
@@ -163,6 +194,31 @@ def test_a_compensated_product_is_bounded_where_its_corrections_lose_at_each_ste
     ((score,), (bound,)) = multiply_compensated(points, y)
     assert Fraction(bound) / 40 <= abs(Fraction(score) - exact) <= Fraction(bound)
     assert signs(points, y)[0].tolist() == [(exact > 0) - (exact < 0)]
+
+
+@given(st.integers(0, 10**6), st.integers(2, 6), st.integers(1, 4), st.booleans())
+def test_half_of_what_hulls_are_apart_is_not_below_half_of_what_they_are(seed: int, n: int, m: int, sparse: bool) -> None:
+    rng = np.random.default_rng(seed)
+    X, labels, weights = (
+        rng.standard_normal((n, m)),
+        np.where(np.arange(n) % 2, 1, -1),
+        rng.random(n) * 10.0 ** rng.integers(-3, 4),
+    )
+    X += labels[:, None] * rng.choice([0.0, 9.0])  # sums of both classes cancel, or add up
+    data = marked(scipy.sparse.csr_array(X) if sparse else X, labels, intercept=True)
+    asked = Certificate("separator", data.fingerprint, y=np.append(np.ones(m), 0.0))
+    apart = reach(LocalEngine(data, 1), data, asked, (np.arange(n), weights)).apart
+    assert apart is not None
+    middle = []
+    for sign in (1, -1):
+        share = [w for w, label in zip(exactly(weights), labels, strict=True) if label == sign]
+        rows = [exactly(row) for row, label in zip(X, labels, strict=True) if label == sign]
+        middle.append(
+            [sum(w * v for w, v in zip(share, column, strict=True)) / sum(share) for column in zip(*rows, strict=True)]
+        )
+    square = sum((a - b) ** 2 for a, b in zip(*middle, strict=True))
+    assert square <= 4 * Fraction(apart.half) ** 2
+    assert 4 * Fraction(apart.half - 2 * apart.rounding) ** 2 <= square * (1 + Fraction(1, 10**12))
 
 
 @pytest.mark.parametrize("d", [1, 2, 5, 5000])
