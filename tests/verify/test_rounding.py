@@ -14,6 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dfeas.data.dataset import Dataset
+from dfeas.data.source import Transform
+from dfeas.data.views import transform_features
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import CheckFailedError
 from dfeas.exact.arithmetic import Fast, floor_of, largest_singular, longest, shortest
@@ -23,6 +25,7 @@ from dfeas.verify.certificate import Certificate
 from dfeas.verify.core import reach, scores
 from dfeas.verify.radius import bound_across, bound_radius
 from tests.exact import conflicts
+from tests.verify.test_blocks import sight_of
 from tests.verify.test_verify import examine, marked
 
 U = Fraction(1, 2**53)
@@ -60,6 +63,24 @@ def test_a_sum_that_loses_at_each_step_proves_no_side_and_no_margin_that_is_not_
     assert Fraction(found.margin_lower) ** 2 * sum(v**2 for v in exactly(terms)) * len(y) <= (units * U * Fraction(scale)) ** 2
 
 
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("units", [-1, 1, 3000, 5000])
+def test_it_does_neither_where_features_are_scaled_and_points_keep_their_lengths(units: int, keep: bool) -> None:
+    terms = losing(Fraction(units))
+    m = len(terms)
+    X = scipy.sparse.csr_array(np.vstack([np.full(m, 2.0), 2 * terms]))
+    length = float(np.sqrt(m)) if keep else None  # of the first point, scaled by 1 / 2
+    scaled = Transform("maxabs", normalize=not keep, points=1, factor=(0.5,) * m, length=length)
+    data = transform_features(marked(X), scaled)
+    one = Certificate("separator", "", y=np.ones(m), view=data.view)
+    if units <= 0:
+        with pytest.raises(CheckFailedError, match="point 1 is not on the positive side"):
+            sight_of(data, one, X)
+        return
+    square = m if keep else sum(v**2 for v in exactly(terms))
+    assert Fraction(sight_of(data, one, X).margin_lower) ** 2 * square * m <= (units * U) ** 2
+
+
 def test_products_that_underflow_prove_no_side_and_no_ends_that_are_not_there() -> None:
     """Each of them is half of the least float, and rounded to zero."""
     x = np.array([1.0, *[2.0**-500] * MANY, 0.0])
@@ -84,7 +105,7 @@ def losing_twice() -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("sign", [1, -1])
 def test_scores_hold_with_their_bounds_where_each_step_loses(sign: int) -> None:
     x, y = losing_twice()
-    x *= 4 * sign
+    x *= sign / 4
     data = one_sparse_point(x)
     exact, squares = sum(a * b for a, b in zip(exactly(x), exactly(y), strict=True)), sum(v**2 for v in exactly(x))
     found = reach(LocalEngine(data, 1), data, Certificate("separator", data.fingerprint, y=y))
@@ -196,7 +217,7 @@ def test_a_compensated_product_is_bounded_where_its_corrections_lose_at_each_ste
     assert signs(points, y)[0].tolist() == [(exact > 0) - (exact < 0)]
 
 
-@given(st.integers(0, 10**6), st.integers(2, 6), st.integers(1, 4), st.booleans())
+@given(st.integers(0, 10**6), st.integers(2, 6), st.sampled_from([1, 2, 3, 300]), st.booleans())
 def test_half_of_what_hulls_are_apart_is_not_below_half_of_what_they_are(seed: int, n: int, m: int, sparse: bool) -> None:
     rng = np.random.default_rng(seed)
     X, labels, weights = (
@@ -319,6 +340,25 @@ def test_a_ball_in_a_triangle_as_thin_as_rounding_is_no_larger_than_the_triangle
     assert Fraction(bound_across(units, np.array([0.0, 1.0]), 0.0)) ** 2 <= square
     if square > Fraction(10) ** -22:
         assert Fraction(radius) ** 2 >= square * (1 - Fraction(1, 100))
+
+
+@pytest.mark.parametrize(("digits", "across"), [(20, True), (25, True), (20, False), (28, False), (35, False)])
+def test_balls_leave_room_for_the_worst_order(digits: int, across: bool) -> None:
+    """In a thin rectangle, from many points at its corners and equal weights: nothing is lost, where the sum of the points and
+    the products with the rule could each be off by as many units as there are points.
+    """
+    thin = Fraction(1, 2**digits)
+    corners = np.array([[1.0, float(thin)], [1.0, -float(thin)], [-1.0, float(thin)], [-1.0, -float(thin)]])
+    units = np.tile(corners, (MANY // 4, 1))
+
+    def bound(off: Fraction) -> Fraction:
+        if across:
+            return Fraction(bound_across(units, np.array([0.0, 1.0]), float(off)))
+        return Fraction(bound_radius(units, np.ones(MANY), float(off)))
+
+    room, bits = (1 if across else 2) * (MANY - 1) * U, thin / 2**22  # a radius has 24 bits
+    assert thin - 4 * room - bits <= bound(Fraction(0)) <= thin - room
+    assert thin / 2 - 4 * room - bits <= bound(thin / 2) <= thin / 2 - room
 
 
 @pytest.mark.parametrize("value", [3.0, 7.0, 2.0**60 + 2.0**10, 49.0])
