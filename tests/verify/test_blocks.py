@@ -186,6 +186,19 @@ def test_a_standard_deviation_may_be_rounded_and_a_greatest_value_not(scale: str
             sight_of(data, one, X)
 
 
+@pytest.mark.parametrize(("off", "sound"), [(-90, False), (-50, True), (0, True), (50, True), (90, False)])
+def test_a_standard_deviation_of_points_far_from_the_origin_is_as_sharp_as_float64_there(off: int, sound: bool) -> None:
+    """Of 2**30 - 1 and 2**30 + 1: so many units of 2**30 beside 1."""
+    X = np.array([[2.0**30 - 1], [2.0**30 + 1]])
+    data = transform_features(marked(X), Transform("std", points=2, factor=(1 / (1 + off * 2.0**-23),)))
+    one = Certificate("separator", "", y=np.ones(1), view=data.view)
+    if sound:
+        assert sight_of(data, one, X).verdict == "feasible"
+    else:
+        with pytest.raises(CheckFailedError, match="scaled by 1 / std"):
+            sight_of(data, one, X)
+
+
 def test_sparse_points_that_are_scaled_are_zero_where_nothing_is_stored() -> None:
     X = scipy.sparse.csr_array(np.array([[2.0, 0.0], [0.0, 4.0], [0.0, 0.0]]))
     data = transform_features(marked(X), Transform("maxabs", points=3, factor=(0.5, 0.25)))

@@ -18,11 +18,11 @@ from dfeas.data.source import Transform
 from dfeas.data.views import transform_features
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import CheckFailedError
-from dfeas.exact.arithmetic import Fast, floor_of, largest_singular, longest, shortest
+from dfeas.exact.arithmetic import Fast, floor_of, gamma, largest_singular, longest, shortest
 from dfeas.exact.dyadic import find_orthogonal, integer_signs, multiply_compensated, signs
 from dfeas.verify.balance import _defect, balance
 from dfeas.verify.certificate import Certificate
-from dfeas.verify.core import reach, scores
+from dfeas.verify.core import find_wrong, reach, scores
 from dfeas.verify.radius import bound_across, bound_radius
 from tests.exact import conflicts
 from tests.verify.test_blocks import sight_of
@@ -171,12 +171,51 @@ def test_products_in_float32_leave_room_for_the_worst_order(terms: int) -> None:
     assert unproved(beside, np.array([1.0, 0.0]), np.inf) == [True, True, True, False]
 
 
+@pytest.mark.parametrize("terms", [1, 2, 3, 1000, 2**30, 2**45])
+def test_a_bound_of_roundings_is_one_of_so_many(terms: int) -> None:
+    """(1 + u)**n - 1, of which the first two terms are taken."""
+    assert terms * U + Fraction(terms * (terms - 1), 2) * U**2 <= Fraction(gamma(terms)) <= 2 * terms * U
+
+
 @pytest.mark.parametrize("units", [-3000, -1, 0, 1, 3000, 5000])
 def test_signs_of_products_with_integers_are_those_of_sums_that_lose_nothing(units: int) -> None:
     points = scipy.sparse.csr_array(losing(Fraction(units))[None])
     ones = np.array([1] * points.shape[1], object)
     assert integer_signs(points, ones)[0].tolist() == [np.sign(units)]
     assert find_orthogonal(points, ones[:, None]).tolist() == [units == 0]
+
+
+@given(st.integers(0, 10**6), st.integers(2, 3), st.sampled_from(["stored", "point", "centred", "scaled", "both", "sparse"]))
+def test_points_next_to_a_hyperplane_are_on_their_side_however_they_are_seen(seed: int, m: int, kind: str) -> None:
+    """An entry is rounded once or twice before it is multiplied; of few features each rounding counts."""
+    rng = np.random.default_rng(seed)
+    y, half = rng.standard_normal(m), rng.integers(1, 99, m) / 64
+    center = rng.integers(-99, 99, m) / 64 if kind in ("centred", "both") else np.zeros(m)
+    factor = 1 / half if kind in ("scaled", "both", "sparse") else np.ones(m)
+    point = rng.standard_normal(m) if kind == "point" else center
+    X = rng.standard_normal((300, m))
+    X[:, -1] = point[-1] - ((X - point) * factor)[:, :-1] @ y[:-1] / (y[-1] * factor[-1])  # as near to it as floats get
+    X[:2] = center + half, center - half  # of which the numbers are
+    scale = None if kind in ("stored", "point", "centred") else "maxabs"
+    stored = scipy.sparse.csr_array(X) if kind == "sparse" else X
+    data = marked(stored, point=tuple(point.tolist()) if kind == "point" else None)
+    if kind not in ("stored", "point"):
+        shift = tuple(center.tolist()) if kind in ("centred", "both") else ()
+        used = Transform(scale, bool(shift), points=2, shift=shift, factor=tuple(factor.tolist()) if scale else ())
+        data = transform_features(data, used)
+    ((wrong, flat),) = find_wrong(LocalEngine(data, 1), data, [Certificate("separator", data.fingerprint, y, view=data.view)])
+    numbers = [exactly(each) for each in (point, factor, y)]
+    score = [sum((x - c) * s * v for x, c, s, v in zip(exactly(row), *numbers, strict=True)) for row in X]
+    assert wrong.tolist() == [j for j in range(len(X)) if score[j] <= 0]
+    assert flat == [j for j in range(len(X)) if score[j] == 0]
+
+
+def test_how_far_points_are_from_a_hyperplane_of_integers_does_not_depend_on_their_length() -> None:
+    points = np.array([[3.0, 1.0], [1.0, 1.0], [-1.0, 2.0]])
+    y = np.array([2**70, -(2**69)], object)
+    _, share = integer_signs(points, y)
+    assert np.argsort(share).tolist() == [2, 1, 0]
+    assert integer_signs(points * [[2.0**-40], [2.0**40], [1.0]], y)[1].tolist() == share.tolist()
 
 
 @pytest.mark.parametrize("sparse", [True, False])
