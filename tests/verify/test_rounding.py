@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dfeas.data.dataset import Dataset
@@ -25,7 +25,7 @@ from dfeas.verify.certificate import Certificate
 from dfeas.verify.core import find_wrong, reach, scores
 from dfeas.verify.radius import bound_across, bound_radius
 from tests.exact import conflicts
-from tests.verify.test_blocks import sight_of
+from tests.verify.test_blocks import in_blocks, sight_of
 from tests.verify.test_verify import examine, marked
 
 U = Fraction(1, 2**53)
@@ -135,14 +135,14 @@ def test_the_sum_of_weighted_points_is_bounded_where_each_step_loses() -> None:
     assert found.rounding >= float(least)
 
 
-@pytest.mark.parametrize("sparse", [True, False])
-def test_the_sum_of_weighted_points_leaves_room_for_the_worst_order(sparse: bool) -> None:
+@pytest.mark.parametrize("rows", [MANY, MANY // 8])
+def test_the_sum_of_weighted_points_leaves_room_for_the_worst_order(rows: int) -> None:
     """Of weights 1 / n, a power of two, on points of which every fourth is opposite: nothing is lost, where n units of the sum
     of magnitudes, which is twice that of the points, and n units of the sum of weights could be.
     """
     points = np.tile([[1.0, 2.0**-70]], (MANY, 1))
     points[::4, 0] = -1.0
-    data = marked(scipy.sparse.csr_array(points) if sparse else points)
+    data = in_blocks(points, [1] * MANY, rows)
     found = examine(data, kind="gordan", support=np.arange(MANY), weights=np.full(MANY, 1 / MANY))
     room = 1 + 3 * (MANY - 1) * U
     assert found.verdict == "eps-infeasible"
@@ -412,6 +412,27 @@ def test_an_inverse_is_as_wrong_as_its_product_is_before_it_is_rounded(value: fl
             for i, row in enumerate(rows)
         ]
         assert max(off) <= Fraction(_defect(inverse, matrix)) <= 100 * U * sum(map(abs, exactly(matrix.ravel()))) * 2
+
+
+def test_an_inverse_leaves_room_for_the_worst_order_in_each_of_its_rows() -> None:
+    """Of powers of two, whose products are exact: two units of each of the sums of magnitudes, 1 and 3, could be lost."""
+    matrix, inverse = np.array([[4.0, 0.0], [1.0, 1.0]]), np.array([[0.25, 0.0], [-0.25, 1.0]])
+    assert (inverse @ matrix == np.eye(2)).all()
+    assert 6 * U <= Fraction(_defect(inverse, matrix)) <= 7 * U
+
+
+@given(st.integers(0, 10**6), st.integers(44, 51))
+@settings(max_examples=300)
+def test_an_inverse_of_points_that_may_be_parallel_proves_nothing(seed: int, bits: int) -> None:
+    """Two points are parallel but for some units, so that the third is between their opposite ones or it is not."""
+    rng = np.random.default_rng(seed)
+    one = rng.integers(1, 2**27, 2) / 2.0**20
+    other = one * rng.integers(1, 9) * [1, 1 + 2.0**-bits]
+    points = np.array([one, other, -(one - other / 8)])
+    p = [exactly(point) for point in points]
+    across = [p[i - 2][0] * p[i - 1][1] - p[i - 2][1] * p[i - 1][0] for i in range(3)]
+    if min(across) < 0 < max(across):
+        assert balance(points, np.array([1.0, 0.125, 4.0])) is None
 
 
 @given(st.integers(0, 10**6), st.integers(4, 8), st.integers(38, 44))
