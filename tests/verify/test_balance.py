@@ -58,13 +58,15 @@ def test_products_by_digits_are_those_of_integers(d: int, seed: int, spread: int
     assert found.at(least).tolist() == expected.at(least).tolist()
 
 
-@given(st.integers(1, 8), st.integers(0, 10_000), st.integers(0, 40))
-def test_signs_of_scores_are_those_of_rational_arithmetic(m: int, seed: int, spread: int) -> None:
+@given(st.integers(1, 8), st.integers(0, 10_000), st.integers(0, 40), st.sampled_from([1.0, 2.0**-525]))
+def test_signs_of_scores_are_those_of_rational_arithmetic(m: int, seed: int, spread: int, scale: float) -> None:
+    """With the other scale, products and what they lose underflow."""
     rng = np.random.default_rng(seed)
     y = rng.standard_normal(m) * 10.0 ** rng.integers(-spread, spread + 1, m)
     points = rng.standard_normal((12, m)) * 10.0 ** rng.integers(-spread, spread + 1, (12, m))
     points[::2] -= np.outer(points[::2] @ y, y) / (y @ y)  # as orthogonal as floats get
     points[3], points[5] = 0.0, np.round(points[5])
+    points, y = points * scale, y * scale
     score, bound = multiply_compensated(points, y)
     sign, least = signs(points, y)
     for j, row in enumerate(points.tolist()):

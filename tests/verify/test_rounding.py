@@ -400,6 +400,18 @@ def test_balls_leave_room_for_the_worst_order(digits: int, across: bool) -> None
     assert thin / 2 - 4 * room - bits <= bound(thin / 2) <= thin / 2 - room
 
 
+@pytest.mark.parametrize("d", [2, 6])
+def test_a_ball_leaves_room_for_the_lengths_of_its_points(d: int) -> None:
+    """An entry of a unit point is off by a quotient and a length, which are rounded half a time for each feature, and twice."""
+    thin = 2.0**-42
+    points = np.array([[1.0, thin], [1.0, -thin], [-1.0, thin], [-1.0, -thin]])
+    points = np.vstack([np.hstack([points, np.zeros((4, d - 2))]), np.eye(d)[2:], -np.eye(d)[2:]])
+    weights = np.append(np.full(4, 0.25), np.full(2 * d - 4, 0.5)) / (d - 1)
+    found = examine(marked(points), kind="gordan", support=np.arange(len(points)), weights=weights)
+    bare = Fraction(bound_radius(points, weights, 0.0))
+    assert 0 < -Fraction(found.margin_upper) <= bare - (d // 2 + 2) * U
+
+
 @pytest.mark.parametrize("value", [3.0, 7.0, 2.0**60 + 2.0**10, 49.0])
 def test_an_inverse_is_as_wrong_as_its_product_is_before_it_is_rounded(value: float) -> None:
     """fl(1 / 3) times 3 is 1 in float64."""
