@@ -25,7 +25,7 @@ from dfeas.kernels.kernel import kernel_of
 from dfeas.passes.survey import Survey
 from dfeas.records import replace
 from dfeas.run.transform import mark_of
-from dfeas.verify.blocks import Block, checksums_of
+from dfeas.verify.blocks import Block, checksums_of, signs_of
 from dfeas.verify.certificate import MANY, Certificate, Check, attempt, load
 from dfeas.verify.core import check, check_each, conclude_separator, find_wrong, positives, sight
 from dfeas.verify.points import Points, Sight
@@ -199,12 +199,21 @@ def test_a_standard_deviation_of_points_far_from_the_origin_is_as_sharp_as_float
             sight_of(data, one, X)
 
 
-def test_sparse_points_that_are_scaled_are_zero_where_nothing_is_stored() -> None:
-    X = scipy.sparse.csr_array(np.array([[2.0, 0.0], [0.0, 4.0], [0.0, 0.0]]))
+@pytest.mark.parametrize("sparse", [True, False])
+def test_points_that_are_scaled_are_zero_where_they_were(sparse: bool) -> None:
+    dense = np.array([[2.0, 0.0], [0.0, 4.0], [0.0, 0.0], [1.0, 1.0]])
+    X = scipy.sparse.csr_array(dense) if sparse else dense
     data = transform_features(marked(X), Transform("maxabs", points=3, factor=(0.5, 0.25)))
     one = Certificate("gordan", "", support=np.arange(2), weights=np.full(2, 0.5), view=data.view)
     assert sight_of(data, one, X).verdict == "eps-infeasible"
     assert sight_of(data, replace(one, support=np.arange(1, 3)), X).verdict == "infeasible"
+    assert sight_of(data, replace(one, support=np.array([0, 3])), X).verdict == "eps-infeasible"
+
+
+def test_labels_of_one_class_are_signs_of_one() -> None:
+    for code, sign in ((0, [1, -1, -1, -1]), (1, [-1, 1, -1, 1]), (3, [-1, -1, -1, -1])):
+        assert signs_of(np.array([0, 1, 2, 1], np.int8), code).tolist() == sign
+    assert signs_of(np.array([1, -1, 0, 2, -2, 127, -128], np.int8), None).tolist() == [1, -1, 0, 0, 0, 0, 0]
 
 
 def test_bits_that_scaling_loses_at_the_end_of_float64_are_no_separator() -> None:

@@ -103,8 +103,11 @@ def losing_twice() -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-def test_scores_hold_with_their_bounds_where_each_step_loses(sign: int) -> None:
+@pytest.mark.parametrize("cancels", [False, True])
+def test_scores_and_their_ends_hold_where_each_step_loses(sign: int, cancels: bool) -> None:
     x, y = losing_twice()
+    if cancels:
+        x, y = losing(Fraction(5000)), np.ones(MANY + 2)
     x *= sign / 4
     data = one_sparse_point(x)
     exact, squares = sum(a * b for a, b in zip(exactly(x), exactly(y), strict=True)), sum(v**2 for v in exactly(x))
@@ -113,6 +116,9 @@ def test_scores_hold_with_their_bounds_where_each_step_loses(sign: int) -> None:
     ((score,), (error,)) = scores(data, Certificate("gordan", data.fingerprint, y, np.zeros(1, np.int64), np.ones(1)))
     near, far = sorted(abs(Fraction(score) + side * Fraction(error)) for side in (-1, 1))
     assert near**2 * squares <= exact**2 <= far**2 * squares
+    if sign == 1:
+        margin = Fraction(examine(data, kind="separator", y=y).margin_lower)
+        assert margin**2 * squares * sum(v**2 for v in exactly(y)) <= exact**2
 
 
 def balanced(total: float) -> tuple[Dataset, np.ndarray]:
@@ -373,6 +379,7 @@ def test_a_ball_in_a_triangle_as_thin_as_rounding_is_no_larger_than_the_triangle
     weights = np.abs(behind[0][:, 0] * behind[1][:, 1] - behind[0][:, 1] * behind[1][:, 0])
     if not weights.all():
         return
+    weights *= 1 + 2.0**-52 * rng.integers(0, 20, 3)
     square = distance_of_sides(units)
     radius = bound_radius(units, weights, 0.0)
     assert Fraction(radius) ** 2 <= square
