@@ -45,11 +45,17 @@ def test_integers_hold_floats_exactly(first: list[float], second: list[float]) -
         assert Fraction(digits) * Fraction(2) ** total.exponent == Fraction(a) + Fraction(b)
 
 
-@given(st.integers(1, 1100), st.integers(0, 10_000), st.sampled_from((0, 30, 100, 1000)), st.booleans())
-def test_products_by_digits_are_those_of_integers(d: int, seed: int, spread: int, narrow: bool) -> None:
+@given(
+    st.integers(1, 1100),
+    st.integers(0, 10_000),
+    st.sampled_from((0, 30, 100, 1000)),
+    st.booleans(),
+    st.sampled_from((0, -1060, 1000)),
+)
+def test_products_by_digits_are_those_of_integers(d: int, seed: int, spread: int, narrow: bool, power: int) -> None:
     rng = np.random.default_rng(seed)
     points = np.ldexp(rng.standard_normal((3, d)), rng.integers(-spread, 1, (3, d))) * (rng.random((3, d)) < 0.8)
-    points = points.astype(np.float32).astype(np.float64) if narrow else points
+    points = np.ldexp(points.astype(np.float32).astype(np.float64) if narrow else points, power)
     x = Dyadic.of(rng.standard_normal(d) * (rng.random(d) < 0.9))
     for _ in range(seed % 3):
         x = x + Dyadic.of(np.ldexp(rng.standard_normal(d), -60))

@@ -121,6 +121,22 @@ def test_the_margin_is_a_share_of_the_longest_point_where_points_keep_their_leng
     assert 0.999 * 2.0**-7.5 <= found.margin_lower <= 2.0**-7.5 * (1 + 1e-15)
 
 
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize(
+    ("off", "sound"), [(0.0, True), (2.0**-52, True), (1e-14, False), (-1e-14, False), (-0.5, False), (1.0, False)]
+)
+def test_the_length_that_points_are_divided_by_is_that_of_the_longest(off: float, sound: bool, intercept: bool) -> None:
+    X = np.array([[3.0, 4.0], [1.0, 1.0]])
+    length = float(np.sqrt(25.0 + intercept)) * (1 + off)
+    data = transform_features(marked(X, intercept=intercept), Transform(normalize=False, points=2, length=length))
+    one = Certificate("separator", "", y=np.ones(2 + intercept), view=data.view)
+    if sound:
+        assert sight_of(data, one, X).verdict == "feasible"
+    else:
+        with pytest.raises(CheckFailedError, match="the longest point is said to be"):
+            sight_of(data, one, X)
+
+
 def sight_of(data: Dataset, one: Certificate, X: Any, pieces: int = 1) -> Any:
     """What pieces of signed points show, added up."""
     look, places = Sight.of(data, [one]), [rows.tolist() for rows in np.array_split(np.arange(X.shape[0]), pieces)]
