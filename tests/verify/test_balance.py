@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from dfeas.exact.dyadic import Dyadic, multiply_compensated, multiply_exactly, signs
+from dfeas.exact.dyadic import Dyadic, ExactSums, common, multiply_compensated, multiply_exactly, signs
 from dfeas.verify.balance import Balance, balance, most_bits
 from tests.exact import conflicts, small_instance
 
@@ -43,6 +43,29 @@ def test_integers_hold_floats_exactly(first: list[float], second: list[float]) -
     total = Dyadic(two.digits[:width], two.exponent) + one
     for digits, a, b in zip(total.digits.tolist(), first, second, strict=False):
         assert Fraction(digits) * Fraction(2) ** total.exponent == Fraction(a) + Fraction(b)
+
+
+@given(
+    st.integers(1, 40),
+    st.integers(1, 3),
+    st.integers(0, 10_000),
+    st.sampled_from((0, 12, 60, 400)),
+    st.sampled_from((0, -700, 450)),
+)
+def test_integers_and_sums_of_features_are_exact(n: int, m: int, seed: int, spread: int, power: int) -> None:
+    rng = np.random.default_rng(seed)
+    points = np.ldexp(rng.standard_normal((n, m)), power + rng.integers(-spread, spread + 1, (n, m))) * (
+        rng.random((n, m)) < 0.9
+    )
+    digits, exponent = common(points)
+    for j in range(m):
+        unit = Fraction(2) ** int(exponent[j])
+        assert [v * unit for v in digits[:, j].tolist()] == [Fraction(v) for v in points[:, j].tolist()]
+    sums = ExactSums.of(points[: n // 2])
+    sums.add(ExactSums.of(points[n // 2 :]))
+    total = sums.exact(m)
+    exact = [sum(map(Fraction, column)) for column in points.T.tolist()]
+    assert [v * Fraction(2) ** total.exponent for v in total.digits.tolist()] == exact
 
 
 @given(

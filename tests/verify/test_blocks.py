@@ -303,17 +303,19 @@ def test_all_of_a_certificate_survives_the_file(tmp_path: Path) -> None:
             load(tmp_path / "newer.npz")
 
 
-def test_labels_are_counted_as_they_were_ingested(dataset: Callable[..., Any]) -> None:
-    path, _ = dataset("planted", 4, 200, block_rows=50)
+@pytest.mark.parametrize(("rows", "together", "chunk"), [(50, 1, 2), (2, 2, 11)])
+def test_labels_are_counted_as_they_were_ingested(dataset: Callable[..., Any], rows: int, together: int, chunk: int) -> None:
+    path, _ = dataset("planted", 4, 200, block_rows=rows)
     data = open_source(Source(DataSpec(path)))
-    label = np.concatenate([data.labels.read(index, Buffers()) for index in range(4)])
+    assert data.together == together
+    label = np.concatenate([data.labels.read(index, Buffers()) for index in range(200 // data.block_rows)])
     assert positives(LocalEngine(data, 1), data) == (label > 0).sum()
     file = path / "label" / "c.0"
     held = bytearray(file.read_bytes())
-    held[120] ^= 2
+    held[chunk * (rows + 4) + 1] ^= 2  # each chunk has a checksum behind it
     file.write_bytes(held)
     data = open_source(Source(DataSpec(path)))
-    with pytest.raises(CorruptDataError, match="chunk 2 of label is damaged"):
+    with pytest.raises(CorruptDataError, match=f"chunk {chunk} of label is damaged"):
         positives(LocalEngine(data, 1), data)
 
 

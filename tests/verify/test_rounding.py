@@ -337,6 +337,15 @@ def not_negative(rows: list[list[Fraction]]) -> bool:
     return True
 
 
+@pytest.mark.parametrize("tall", [True, False])
+def test_singular_values_leave_room_for_the_worst_order(tall: bool) -> None:
+    """Of rows of ones and minus ones that are orthogonal: their products lose nothing, where a unit for each entry could be."""
+    X = np.array([np.ones(MANY), np.resize([1.0, -1.0], MANY)])
+    (low,), (high,) = largest_singular((X.T if tall else X)[None])
+    assert Fraction(float(low)) ** 2 <= MANY
+    assert MANY * (1 + (MANY - 1) * U) <= Fraction(float(high)) ** 2 <= MANY * (1 + 8 * MANY * U)
+
+
 @given(st.integers(0, 10**6), st.integers(1, 3), st.integers(1, 3), st.sampled_from([0, 12]))
 def test_the_largest_singular_value_is_between_its_bounds(seed: int, d: int, m: int, spread: int) -> None:
     rng = np.random.default_rng(seed)
