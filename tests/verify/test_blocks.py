@@ -418,6 +418,21 @@ def test_a_subspace_of_an_overlap_is_named_by_independent_vectors(flat: list[int
             prove(LocalEngine(data, 1), data, claim)
 
 
+@pytest.mark.parametrize("rows", [1, 2, 3, 7])
+def test_sides_of_points_are_counted_in_whichever_blocks_they_are(rows: int) -> None:
+    """Two points conflict on the hyperplane of (0, 1), one is beside them there, and four are beyond."""
+    X = np.array([[0.0, 1.0], [1.0, 0.0], [5.0, 2.0], [2.0, 0.0], [-1.0, 0.0], [3.0, 1.0], [-9.0, 4.0]])
+    data = in_blocks(X, [1] * len(X), rows)
+    conflict = {"support": np.array([1, 4]), "weights": whole(1, 1), "rank": 1, "fingerprint": data.fingerprint}
+    claim = replace(NONE, kind=QUASI, y=whole(0, 1), on=3, **conflict)
+    assert prove(LocalEngine(data, 1), data, claim) == "exact"
+    for on in (2, 4):
+        with pytest.raises(CheckFailedError, match="3 points are on the hyperplane and 4 beyond it"):
+            prove(LocalEngine(data, 1), data, replace(claim, on=on))
+    with pytest.raises(CheckFailedError, match="point 4 is on the negative side"):
+        prove(LocalEngine(data, 1), data, replace(claim, y=whole(1, 4)))
+
+
 def test_complete_separation_without_its_plane_is_what_was_proved_of_a_separator() -> None:
     data, claim = marked(LINE), replace(NONE, kind=COMPLETE)
     for verdict in ("infeasible", "eps-infeasible", None):
