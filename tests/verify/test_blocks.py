@@ -202,6 +202,22 @@ def test_a_standard_deviation_may_be_rounded_and_a_greatest_value_not(scale: str
             sight_of(data, one, X)
 
 
+@pytest.mark.parametrize(("factor", "sound"), [(0.5, True), (0.5 * (1 + 1e-8), False), (0.25, False), (1.0, False)])
+@pytest.mark.parametrize("sparse", [True, False])
+@pytest.mark.parametrize("pieces", [1, 2, 3])
+def test_a_standard_deviation_is_that_of_all_entries(factor: float, sound: bool, sparse: bool, pieces: int) -> None:
+    """Of 1, 5, 1, 5 and of 0, 4, 0, 4 it is 2, whatever the blocks."""
+    dense = np.array([[1.0, 0.0], [5.0, 4.0], [1.0, 0.0], [5.0, 4.0]])
+    X = scipy.sparse.csr_array(dense) if sparse else dense
+    data = transform_features(marked(X), Transform("std", points=4, factor=(0.5, factor)))
+    one = Certificate("separator", "", y=np.array([1.0, 0.5]), view=data.view)
+    if sound:
+        assert sight_of(data, one, X, pieces).verdict == "feasible"
+    else:
+        with pytest.raises(CheckFailedError, match="scaled by 1 / std"):
+            sight_of(data, one, X, pieces)
+
+
 @pytest.mark.parametrize(("off", "sound"), [(-90, False), (-50, True), (0, True), (50, True), (90, False)])
 def test_a_standard_deviation_of_points_far_from_the_origin_is_as_sharp_as_float64_there(off: int, sound: bool) -> None:
     """Of 2**30 - 1 and 2**30 + 1: so many units of 2**30 beside 1."""

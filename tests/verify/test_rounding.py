@@ -215,6 +215,11 @@ def test_points_next_to_a_hyperplane_are_on_their_side_however_they_are_seen(see
     score = [sum((x - c) * s * v for x, c, s, v in zip(exactly(row), *numbers, strict=True)) for row in X]
     assert wrong.tolist() == [j for j in range(len(X)) if score[j] <= 0]
     assert flat == [j for j in range(len(X)) if score[j] == 0]
+    if kind == "stored":
+        good = [j for j in range(len(X)) if score[j] > 0]
+        margin = Fraction(examine(marked(X[good]), kind="separator", y=y).margin_lower)
+        size = sum(v**2 for v in exactly(y))
+        assert all(margin**2 * size * sum(v**2 for v in exactly(X[j])) <= score[j] ** 2 for j in good)
 
 
 def test_how_far_points_are_from_a_hyperplane_of_integers_does_not_depend_on_their_length() -> None:
