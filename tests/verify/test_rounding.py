@@ -210,11 +210,14 @@ def test_points_next_to_a_hyperplane_are_on_their_side_however_they_are_seen(see
         shift = tuple(center.tolist()) if kind in ("centred", "both") else ()
         used = Transform(scale, bool(shift), points=2, shift=shift, factor=tuple(factor.tolist()) if scale else ())
         data = transform_features(data, used)
-    ((wrong, flat),) = find_wrong(LocalEngine(data, 1), data, [Certificate("separator", data.fingerprint, y, view=data.view)])
+    one = Certificate("separator", data.fingerprint, y, view=data.view)
+    ((wrong, flat),) = find_wrong(LocalEngine(data, 1), data, [one])
     numbers = [exactly(each) for each in (point, factor, y)]
     score = [sum((x - c) * s * v for x, c, s, v in zip(exactly(row), *numbers, strict=True)) for row in X]
     assert wrong.tolist() == [j for j in range(len(X)) if score[j] <= 0]
     assert flat == [j for j in range(len(X)) if score[j] == 0]
+    ends = reach(LocalEngine(data, 1), data, one)
+    assert ends.low <= min(score) <= ends.high
     if kind == "stored":
         good = [j for j in range(len(X)) if score[j] > 0]
         margin = Fraction(examine(marked(X[good]), kind="separator", y=y).margin_lower)
