@@ -122,17 +122,11 @@ def test_scores_and_their_ends_hold_where_each_step_loses(sign: int, cancels: bo
         assert margin**2 * squares * sum(v**2 for v in exactly(y)) <= exact**2
 
 
-def balanced(total: float) -> tuple[Dataset, np.ndarray]:
-    """Sparse points on both sides of the origin, with weights (s,) whose sum with their signs loses at each step."""
-    weights = np.array([0.5 + float(2 * U), *[float(U) / 2 * (1 - 2.0**-12)] * MANY, 0.5])
-    points = np.zeros((len(weights), 2))
-    points[:, 0], points[:, 1] = 1.0, 2.0**-70
-    points[-1, 0] = -1.0
-    return marked(scipy.sparse.csr_array(points)), weights
-
-
 def test_the_sum_of_weighted_points_is_bounded_where_each_step_loses() -> None:
-    data, weights = balanced(1.0)
+    weights = np.array([0.5 + float(2 * U), *[float(U) / 2 * (1 - 2.0**-12)] * MANY, 0.5])
+    points = np.tile([[1.0, 2.0**-70]], (len(weights), 1))
+    points[-1, 0] = -1.0
+    data = marked(scipy.sparse.csr_array(points))
     found = examine(data, kind="gordan", support=np.arange(len(weights)), weights=weights)
     assert found.verdict == "eps-infeasible"
     across = sum(exactly(weights)[:-1]) - Fraction(0.5)
