@@ -231,7 +231,7 @@ def longest(entries: Floats) -> Floats:
 
 def shortest(entries: Floats) -> Floats:
     """Lower bounds (...,) of Euclidean lengths along the last axis."""
-    return np.asarray(longest(entries) * (1 - 3 * gamma(entries.shape[-1] + 8)))
+    return np.asarray(longest(entries) * (1 - 3 * gamma(entries.shape[-1] + 8)) / UP)
 
 
 def largest_singular(X: Floats) -> tuple[Floats, Floats]:

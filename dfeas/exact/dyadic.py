@@ -278,7 +278,7 @@ Matrix = Any
 
 
 def integer_signs(points: Matrix, y: Integers) -> tuple[NDArray[np.int8], Floats]:
-    """Signs (r,) of x_j'y, and in float64 their sizes (r,) as shares of |x_j|'|y|: near one far from the hyperplane."""
+    """Signs (r,) of x_j'y, and in float64 how many times (r,) these are the bounds of their errors, shares of |x_j|'|y|."""
     points, y = _drop_unused(points, y)
     near, _ = scale_integers(y[:, None])
     with np.errstate(over="ignore", invalid="ignore"):

@@ -76,6 +76,17 @@ def at(turn: int, kind: str) -> Callable[[str, str], str]:
     return fault
 
 
+def once(turn: int, part: str) -> Callable[[str, str], str]:
+    """Another bit in the answer with this number to requests of a part."""
+    seen: Counter[str] = Counter()
+
+    def fault(method: str, path: str) -> str:
+        seen[part] += part in path
+        return "flip" if part in path and seen[part] == turn else ""
+
+    return fault
+
+
 KINDS = [(dense, "flip"), (dense, "short"), (dense, "break"), (shards, "refuse"), (shards, "short")]
 KINDS += [(sparse, "flip"), (sparse, "short"), (masked, "flip"), (foreign, "flip"), (foreign, "short"), (foreign, "break")]
 
@@ -93,6 +104,20 @@ def test_what_came_wrong_is_asked_for_once_more(
         door.reset()
         door.fault = at(turn, kind)
         assert bits(dfeas.solve(**asked, **RUN)) == calm
+
+
+def test_each_reader_of_a_run_asks_once_more_for_what_only_a_survey_has_seen(door: Door, tmp_path: Path) -> None:
+    """The passes, and the checker of the verdict, which has its own comparison."""
+    asked = foreign("s3://bucket/surveyed", tmp_path)
+    door.reset()
+    calm = bits(dfeas.solve(**asked))
+    reads = door.count("GET", "/c/3/")
+    assert reads > 2
+    for turn in range(2, reads + 1):  # the survey's, which is the first, says what it should be
+        door.reset()
+        door.fault = once(turn, "/c/3/")
+        assert bits(dfeas.solve(**asked)) == calm
+        assert door.count("GET", "/c/3/") == reads + 1
 
 
 def test_what_stays_wrong_is_damage(door: Door, tmp_path: Path) -> None:

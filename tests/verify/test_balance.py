@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from dfeas.exact.dyadic import Dyadic, multiply_compensated, multiply_exactly, signs
+from dfeas.exact.dyadic import Dyadic, ExactSums, common, multiply_compensated, multiply_exactly, signs
 from dfeas.verify.balance import Balance, balance, most_bits
 from tests.exact import conflicts, small_instance
 
@@ -45,11 +45,40 @@ def test_integers_hold_floats_exactly(first: list[float], second: list[float]) -
         assert Fraction(digits) * Fraction(2) ** total.exponent == Fraction(a) + Fraction(b)
 
 
-@given(st.integers(1, 1100), st.integers(0, 10_000), st.sampled_from((0, 30, 100, 1000)), st.booleans())
-def test_products_by_digits_are_those_of_integers(d: int, seed: int, spread: int, narrow: bool) -> None:
+@given(
+    st.integers(1, 40),
+    st.integers(1, 3),
+    st.integers(0, 10_000),
+    st.sampled_from((0, 7, 60, 400)),
+    st.sampled_from((0, -700, 450)),
+)
+def test_integers_and_sums_of_features_are_exact(n: int, m: int, seed: int, spread: int, power: int) -> None:
+    rng = np.random.default_rng(seed)
+    points = np.ldexp(rng.standard_normal((n, m)), power + rng.integers(-spread, spread + 1, (n, m))) * (
+        rng.random((n, m)) < 0.9
+    )
+    digits, exponent = common(points)
+    for j in range(m):
+        unit = Fraction(2) ** int(exponent[j])
+        assert [v * unit for v in digits[:, j].tolist()] == [Fraction(v) for v in points[:, j].tolist()]
+    sums = ExactSums.of(points[: n // 2])
+    sums.add(ExactSums.of(points[n // 2 :]))
+    total = sums.exact(m)
+    exact = [sum(map(Fraction, column)) for column in points.T.tolist()]
+    assert [v * Fraction(2) ** total.exponent for v in total.digits.tolist()] == exact
+
+
+@given(
+    st.integers(1, 1100),
+    st.integers(0, 10_000),
+    st.sampled_from((0, 30, 100, 1000)),
+    st.booleans(),
+    st.sampled_from((0, -1060, 1000)),
+)
+def test_products_by_digits_are_those_of_integers(d: int, seed: int, spread: int, narrow: bool, power: int) -> None:
     rng = np.random.default_rng(seed)
     points = np.ldexp(rng.standard_normal((3, d)), rng.integers(-spread, 1, (3, d))) * (rng.random((3, d)) < 0.8)
-    points = points.astype(np.float32).astype(np.float64) if narrow else points
+    points = np.ldexp(points.astype(np.float32).astype(np.float64) if narrow else points, power)
     x = Dyadic.of(rng.standard_normal(d) * (rng.random(d) < 0.9))
     for _ in range(seed % 3):
         x = x + Dyadic.of(np.ldexp(rng.standard_normal(d), -60))
@@ -58,13 +87,15 @@ def test_products_by_digits_are_those_of_integers(d: int, seed: int, spread: int
     assert found.at(least).tolist() == expected.at(least).tolist()
 
 
-@given(st.integers(1, 8), st.integers(0, 10_000), st.integers(0, 40))
-def test_signs_of_scores_are_those_of_rational_arithmetic(m: int, seed: int, spread: int) -> None:
+@given(st.integers(1, 8), st.integers(0, 10_000), st.integers(0, 40), st.sampled_from([1.0, 2.0**-525]))
+def test_signs_of_scores_are_those_of_rational_arithmetic(m: int, seed: int, spread: int, scale: float) -> None:
+    """With the other scale, products and what they lose underflow."""
     rng = np.random.default_rng(seed)
     y = rng.standard_normal(m) * 10.0 ** rng.integers(-spread, spread + 1, m)
     points = rng.standard_normal((12, m)) * 10.0 ** rng.integers(-spread, spread + 1, (12, m))
     points[::2] -= np.outer(points[::2] @ y, y) / (y @ y)  # as orthogonal as floats get
     points[3], points[5] = 0.0, np.round(points[5])
+    points, y = points * scale, y * scale
     score, bound = multiply_compensated(points, y)
     sign, least = signs(points, y)
     for j, row in enumerate(points.tolist()):

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from dfeas.kernels.kernel import kernel_of
 from dfeas.passes.survey import Survey
 from dfeas.records import replace
 from dfeas.run.transform import mark_of
-from dfeas.verify.blocks import Block, checksums_of
+from dfeas.verify.blocks import Block, checksums_of, signs_of
 from dfeas.verify.certificate import MANY, Certificate, Check, attempt, load
 from dfeas.verify.core import check, check_each, conclude_separator, find_wrong, positives, sight
 from dfeas.verify.points import Points, Sight
@@ -120,6 +121,22 @@ def test_the_margin_is_a_share_of_the_longest_point_where_points_keep_their_leng
     assert 0.999 * 2.0**-7.5 <= found.margin_lower <= 2.0**-7.5 * (1 + 1e-15)
 
 
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize(
+    ("off", "sound"), [(0.0, True), (2.0**-52, True), (1e-14, False), (-1e-14, False), (-0.5, False), (1.0, False)]
+)
+def test_the_length_that_points_are_divided_by_is_that_of_the_longest(off: float, sound: bool, intercept: bool) -> None:
+    X = np.array([[3.0, 4.0], [1.0, 1.0]])
+    length = float(np.sqrt(25.0 + intercept)) * (1 + off)
+    data = transform_features(marked(X, intercept=intercept), Transform(normalize=False, points=2, length=length))
+    one = Certificate("separator", "", y=np.ones(2 + intercept), view=data.view)
+    if sound:
+        assert sight_of(data, one, X).verdict == "feasible"
+    else:
+        with pytest.raises(CheckFailedError, match="the longest point is said to be"):
+            sight_of(data, one, X)
+
+
 def sight_of(data: Dataset, one: Certificate, X: Any, pieces: int = 1) -> Any:
     """What pieces of signed points show, added up."""
     look, places = Sight.of(data, [one]), [rows.tolist() for rows in np.array_split(np.arange(X.shape[0]), pieces)]
@@ -143,6 +160,21 @@ def test_factors_are_those_of_the_first_points_whatever_the_blocks(pieces: int, 
     else:
         with pytest.raises(CheckFailedError, match="scaled by 1 / maxabs"):
             sight_of(data, one, X, pieces)
+
+
+@pytest.mark.parametrize("scale", [2.0**-90, 1.0, 2.0**90])
+@pytest.mark.parametrize("off", [0, 1])
+def test_points_are_centred_at_their_mean_to_the_last_bit_whatever_their_scale(scale: float, off: int) -> None:
+    X = np.array([[3.0, 1.0], [4.0, 5.0], [4.0, -9.0]]) * scale
+    mean = [float(Fraction(11, 3) * Fraction(scale)), -scale]
+    shift = (float(np.nextafter(mean[0], np.inf)) if off else mean[0], mean[1])
+    data = transform_features(marked(X), Transform(center=True, points=3, shift=shift))
+    one = Certificate("gordan", "", support=np.arange(3), weights=np.full(3, 1 / 3), view=data.view)
+    if off:
+        with pytest.raises(CheckFailedError, match="centred at"):
+            sight_of(data, one, X)
+    else:
+        assert sight_of(data, one, X).verdict.endswith("infeasible")
 
 
 @pytest.mark.parametrize("factor", [0.5, 1.0])
@@ -170,12 +202,50 @@ def test_a_standard_deviation_may_be_rounded_and_a_greatest_value_not(scale: str
             sight_of(data, one, X)
 
 
-def test_sparse_points_that_are_scaled_are_zero_where_nothing_is_stored() -> None:
-    X = scipy.sparse.csr_array(np.array([[2.0, 0.0], [0.0, 4.0], [0.0, 0.0]]))
+@pytest.mark.parametrize(("factor", "sound"), [(0.5, True), (0.5 * (1 + 1e-8), False), (0.25, False), (1.0, False)])
+@pytest.mark.parametrize("sparse", [True, False])
+@pytest.mark.parametrize("pieces", [1, 2, 3])
+def test_a_standard_deviation_is_that_of_all_entries(factor: float, sound: bool, sparse: bool, pieces: int) -> None:
+    """Of 1, 5, 1, 5 and of 0, 4, 0, 4 it is 2, whatever the blocks."""
+    dense = np.array([[1.0, 0.0], [5.0, 4.0], [1.0, 0.0], [5.0, 4.0]])
+    X = scipy.sparse.csr_array(dense) if sparse else dense
+    data = transform_features(marked(X), Transform("std", points=4, factor=(0.5, factor)))
+    one = Certificate("separator", "", y=np.array([1.0, 0.5]), view=data.view)
+    if sound:
+        assert sight_of(data, one, X, pieces).verdict == "feasible"
+    else:
+        with pytest.raises(CheckFailedError, match="scaled by 1 / std"):
+            sight_of(data, one, X, pieces)
+
+
+@pytest.mark.parametrize(("off", "sound"), [(-90, False), (-50, True), (0, True), (50, True), (90, False)])
+def test_a_standard_deviation_of_points_far_from_the_origin_is_as_sharp_as_float64_there(off: int, sound: bool) -> None:
+    """Of 2**30 - 1 and 2**30 + 1: so many units of 2**30 beside 1."""
+    X = np.array([[2.0**30 - 1], [2.0**30 + 1]])
+    data = transform_features(marked(X), Transform("std", points=2, factor=(1 / (1 + off * 2.0**-23),)))
+    one = Certificate("separator", "", y=np.ones(1), view=data.view)
+    if sound:
+        assert sight_of(data, one, X).verdict == "feasible"
+    else:
+        with pytest.raises(CheckFailedError, match="scaled by 1 / std"):
+            sight_of(data, one, X)
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+def test_points_that_are_scaled_are_zero_where_they_were(sparse: bool) -> None:
+    dense = np.array([[2.0, 0.0], [0.0, 4.0], [0.0, 0.0], [1.0, 1.0]])
+    X = scipy.sparse.csr_array(dense) if sparse else dense
     data = transform_features(marked(X), Transform("maxabs", points=3, factor=(0.5, 0.25)))
     one = Certificate("gordan", "", support=np.arange(2), weights=np.full(2, 0.5), view=data.view)
     assert sight_of(data, one, X).verdict == "eps-infeasible"
     assert sight_of(data, replace(one, support=np.arange(1, 3)), X).verdict == "infeasible"
+    assert sight_of(data, replace(one, support=np.array([0, 3])), X).verdict == "eps-infeasible"
+
+
+def test_labels_of_one_class_are_signs_of_one() -> None:
+    for code, sign in ((0, [1, -1, -1, -1]), (1, [-1, 1, -1, 1]), (3, [-1, -1, -1, -1])):
+        assert signs_of(np.array([0, 1, 2, 1], np.int8), code).tolist() == sign
+    assert signs_of(np.array([1, -1, 0, 2, -2, 127, -128], np.int8), None).tolist() == [1, -1, 0, 0, 0, 0, 0]
 
 
 def test_bits_that_scaling_loses_at_the_end_of_float64_are_no_separator() -> None:
@@ -249,17 +319,19 @@ def test_all_of_a_certificate_survives_the_file(tmp_path: Path) -> None:
             load(tmp_path / "newer.npz")
 
 
-def test_labels_are_counted_as_they_were_ingested(dataset: Callable[..., Any]) -> None:
-    path, _ = dataset("planted", 4, 200, block_rows=50)
+@pytest.mark.parametrize(("rows", "together", "chunk"), [(50, 1, 2), (2, 2, 11)])
+def test_labels_are_counted_as_they_were_ingested(dataset: Callable[..., Any], rows: int, together: int, chunk: int) -> None:
+    path, _ = dataset("planted", 4, 200, block_rows=rows)
     data = open_source(Source(DataSpec(path)))
-    label = np.concatenate([data.labels.read(index, Buffers()) for index in range(4)])
+    assert data.together == together
+    label = np.concatenate([data.labels.read(index, Buffers()) for index in range(200 // data.block_rows)])
     assert positives(LocalEngine(data, 1), data) == (label > 0).sum()
     file = path / "label" / "c.0"
     held = bytearray(file.read_bytes())
-    held[120] ^= 2
+    held[chunk * (rows + 4) + 1] ^= 2  # each chunk has a checksum behind it
     file.write_bytes(held)
     data = open_source(Source(DataSpec(path)))
-    with pytest.raises(CorruptDataError, match="chunk 2 of label is damaged"):
+    with pytest.raises(CorruptDataError, match=f"chunk {chunk} of label is damaged"):
         positives(LocalEngine(data, 1), data)
 
 
@@ -294,6 +366,8 @@ def test_features_that_some_point_has_stay() -> None:
 
 def test_integers_beyond_float64_keep_their_signs() -> None:
     assert Dyadic(np.array([2**1100 + 1, -(2**1100) - 1], object), -1100).floats().tolist() == [1.0, -1.0]
+    for exponent, size in ((2**70, np.inf), (-(2**70), 0.0)):
+        assert Dyadic(np.array([3, -3], object), exponent).floats().tolist() == [size, -size]
 
 
 class Text:
@@ -358,6 +432,21 @@ def test_a_subspace_of_an_overlap_is_named_by_independent_vectors(flat: list[int
     else:
         with pytest.raises(CheckFailedError, match="no basis"):
             prove(LocalEngine(data, 1), data, claim)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 7])
+def test_sides_of_points_are_counted_in_whichever_blocks_they_are(rows: int) -> None:
+    """Two points conflict on the hyperplane of (0, 1), one is beside them there, and four are beyond."""
+    X = np.array([[0.0, 1.0], [1.0, 0.0], [5.0, 2.0], [2.0, 0.0], [-1.0, 0.0], [3.0, 1.0], [-9.0, 4.0]])
+    data = in_blocks(X, [1] * len(X), rows)
+    conflict = {"support": np.array([1, 4]), "weights": whole(1, 1), "rank": 1, "fingerprint": data.fingerprint}
+    claim = replace(NONE, kind=QUASI, y=whole(0, 1), on=3, **conflict)
+    assert prove(LocalEngine(data, 1), data, claim) == "exact"
+    for on in (2, 4):
+        with pytest.raises(CheckFailedError, match="3 points are on the hyperplane and 4 beyond it"):
+            prove(LocalEngine(data, 1), data, replace(claim, on=on))
+    with pytest.raises(CheckFailedError, match="point 4 is on the negative side"):
+        prove(LocalEngine(data, 1), data, replace(claim, y=whole(1, 4)))
 
 
 def test_complete_separation_without_its_plane_is_what_was_proved_of_a_separator() -> None:
