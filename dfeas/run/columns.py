@@ -3,7 +3,8 @@ of all, or to a conflict.
 
 Reference: own; cutting planes (``linalg.separation.rounds``), nonnegative least squares (``linalg.separation.conflict``).
 
-    more than the root of m n are wrong: a conflict of the lowest among them                                conflict.py: oppose
+    more than the root of m n are wrong: y <- a separator of a sample; without one, a conflict of the lowest among those that
+      a soft margin of the sample touches                                                                   conflict.py: oppose
     a point is far on the wrong side of y (``FAR``): a conflict of it and those most opposed to it
     else w <- a soft margin of the lowest by y; those that it has wrong join, until it has none   solver.py: separate_from
     some stay wrong: a conflict of the lowest by w among those inside of its margin
@@ -37,8 +38,8 @@ from dfeas.run.solver_thread import run_solver
 from dfeas.verify.certificate import Certificate
 
 FAR = 8.0
-"""Score of a point by the sum of all, times the root of n, below which it is on the wrong side of any separator: of half-spaces
-the lowest is at -3 to -4."""
+"""Score of a point, times the root of n / m over the root of the mean square of all, below which it is on the wrong side of any
+separator: of half-spaces the lowest by the sum of all is at -3 to -4."""
 NARROW = 256
 """Features up to which nonnegative least squares take less than a separation: 2 ms with 100, 30 with 200, 280 with 400."""
 OPPOSED = 3
@@ -81,18 +82,20 @@ class Columns(Struct, frozen=True):
 
     def _solve(self, points: Array, intercept: bool, y: Floats, scale: Array) -> Found | None:
         score = scores(points, y) * scale
-        wrong = int((score <= 0).sum())
-        if wrong * wrong > points.size:
-            if not self.narrow:
-                return None
-            return _find_conflict(points, y, scale, score, np.sort(lowest(score, 3 * wrong)))
-        if float(score.min()) < -FAR / math.sqrt(len(points)):
-            return _find_opposed(points, y, scale, score) if self.narrow else None
+        if _are_many(score, points) and self.narrow:
+            y, touched = _learn(points, y, scale)
+            score = scores(points, y) * scale
+            if touched is not None:
+                return _find_conflict(points, y, scale, score, touched)
+        if _are_many(score, points):
+            return None
+        if float(score.min()) < -FAR * math.sqrt(len(y)) / len(points) * float(np.linalg.norm(score)):
+            found = _find_opposed(points, y, scale, score) if self.narrow else None
+            if found is not None or intercept or not self.narrow:
+                return found
         if intercept and len(points) * len(y) * points.itemsize > self.facts.memory:
             return None
         matrix = column_matrix(with_ones(points) if intercept else points, scale.astype(np.float64))
-        if not matrix.is_even:
-            return None
         solution, score = separate_from(matrix, y, score.astype(np.float64), held_columns(self.facts))
         if solution.outcome != SEPARATED:
             score /= float(np.linalg.norm(solution.w))
@@ -109,6 +112,30 @@ def _take_lowest(points: Array, intercept: bool, scale: Array, score: Floats, co
     some = points[rows]
     length = np.sqrt(np.einsum("ij,ij->i", some, some, dtype=np.float64) + intercept)
     return Lowest(rows, with_ones(some) if intercept else some, np.sign(scale[rows]) / length)
+
+
+def _are_many(score: Array, points: Array) -> bool:
+    """Whether more are wrong than of a half-space by scores (n,) of points (n, m): the root of n m, and not 0.4 of it."""
+    return int((score <= 0).sum()) ** 2 > points.size
+
+
+def _learn(points: Array, y: Floats, scale: Array) -> tuple[Floats, Indices | None]:
+    """A direction that separates a sample of points, beginning with that of least squares for a sum y: where features depend on
+    each other, that of the sum has many wrong. If none does, the best, and the points that its margin touches.
+    """
+    few = ACTIVE * len(y)
+    for count in (few, max(few, math.isqrt(points.size))):
+        rows = np.arange(count) * len(points) // count
+        columns = _unit_columns(points, rows, scale, len(y))
+        if count == few:
+            square = columns.T @ columns
+            square.reshape(-1)[:: len(y) + 1] += 1e-9 * np.trace(square)  # of dependent features
+            y = np.linalg.solve(square, y)
+        solution, _ = separate_from(column_matrix(columns, np.ones(count)), y, columns @ y, count)
+        y = solution.y
+        if solution.outcome != SEPARATED:
+            return y, rows[solution.rows]
+    return y, None
 
 
 def _find_opposed(points: Array, y: Floats, scale: Array, score: Array) -> Found | None:

@@ -164,12 +164,28 @@ def test_a_run_with_little_memory_takes_passes() -> None:
         assert verdict(roomy) == verdict(small)
 
 
-def test_features_of_other_sizes_are_left_to_a_method() -> None:
+def depend(X: NDArray[Any], kind: str) -> NDArray[Any]:
+    """Points of which the sum of all has many on its wrong side."""
+    if kind == "alike":
+        return np.asarray(X + 2 * X[:, :1])
+    return np.asarray(X * np.logspace(0, 6, M) if kind == "sizes" else X + 5.0)
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", ["sizes", "alike", "far from the origin"])
+def test_features_that_depend_on_each_other_begin_with_a_separator_of_a_sample(kind: str, dtype: Any, wrong: bool) -> None:
     X, label = half_space(8, np.float64)
-    X[:, :50] *= 1e-6
-    result = dfeas.solve(X, label, intercept=False)
-    assert verdict(result) == ("feasible", "rigorous")
-    assert result.passes > 0
+    label = flip(X, label, "a tenth") if wrong else label
+    X = depend(X, kind).astype(dtype)
+    result = dfeas.solve(X, label, intercept=True)
+    assert (*verdict(result), result.passes) == (*(("infeasible", "exact") if wrong else ("feasible", "rigorous")), 0)
+    if wrong:
+        points = [each["point"] for each in result.conflicts]
+        assert dfeas.solve(X[points], label[points], intercept=True, method="working-set-plain").verdict == "infeasible"
+    else:
+        near = np.argsort(np.abs(X.astype(np.float64) @ result.coef + result.bias))[:20]
+        assert least_score(result, X[near].astype(np.float64), label[near]) > 0
 
 
 def test_columns_in_memory_end_where_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:

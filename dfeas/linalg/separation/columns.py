@@ -67,11 +67,14 @@ class ColumnMatrix(Struct, frozen=True, dict=True):
         factor = np.where(size > noise, 1 / np.maximum(size, noise), 1 / most)
         return self._with(factor / factor.min())
 
-    @property
-    def is_even(self) -> bool:
-        """Whether sizes of features differ little, as far as some columns tell."""
+    def even(self) -> ColumnMatrix:
+        """With features of one size as far as some columns tell, in products of the same precision."""
         seen = min(300, self.shape[0])
-        return self.some(np.arange(seen) * self.shape[0] // seen)._are_alike()
+        some = self.some(np.arange(seen) * self.shape[0] // seen)
+        if some._are_alike():
+            return self
+        size = np.sqrt(some.squares())
+        return replace(self, feature=size.max() / np.where(size > 0, size, size.max()))
 
     def _are_alike(self) -> bool:
         """Whether sizes of features certainly differ little: by sums in float32, a third of what those of float64 take."""

@@ -72,16 +72,18 @@ def separate_from(matrix: ColumnMatrix, y: Floats, score: Floats, most: int) -> 
     columns need to be solved for it; what else was found is unresolved. Returns scores (c,) by w, too.
     """
     with one_thread():
-        some = Round(matrix, y, at_once=False, score=score)
-        C, last = (AT.light_c, AT.plain_c) if some.whole else (AT.near_c, AT.thin_c)
+        even = matrix.even()
+        some = Round(even, even.coordinates(y), at_once=False, score=score)
+        C, last = (AT.light_c, AT.plain_c * AT.factor) if some.light else (AT.near_c, AT.thin_c)
         while True:
             newton = some.newton
             newton.minimise(C, some.enough, AT.rough)
             if newton.point.low <= some.enough:
-                if last < C * AT.factor or float((newton.point.score <= 0).mean()) > AT.hopeless:
+                wrong = 0.0 if some.whole and not some.light else float((newton.point.score <= 0).mean())
+                if last < C * AT.factor or wrong > AT.hopeless:
                     break
                 C *= AT.factor
-            elif some.has_right(score := matrix.scores(newton.point.v, within=math.inf)):
+            elif some.has_right(score := even.scores(newton.point.v, within=math.inf)):
                 solution = _describe(matrix, newton, some.rows, C)
                 margin = min(solution.margin, float(score.min()) / float(np.linalg.norm(solution.w)))
                 return replace(solution, margin=margin), score
@@ -89,7 +91,7 @@ def separate_from(matrix: ColumnMatrix, y: Floats, score: Floats, most: int) -> 
                 break
             else:
                 some.grow(score)
-        score = matrix.scores(newton.point.v, within=math.inf)
+        score = even.scores(newton.point.v, within=math.inf)
         return replace(_describe(matrix, newton, some.rows, C), outcome=UNRESOLVED), score
 
 
