@@ -98,7 +98,7 @@ class Columns(Struct, frozen=True):
         matrix = column_matrix(with_ones(points) if intercept else points, scale.astype(np.float64))
         solution, score = separate_from(matrix, y, score.astype(np.float64), held_columns(self.facts))
         if solution.outcome != SEPARATED:
-            score /= float(np.linalg.norm(solution.w))
+            score /= max(float(np.linalg.norm(solution.w)), np.finfo(np.float64).tiny)
             return _find_conflict(points, solution.y, scale, score, solution.rows) if self.narrow else None
         bracket = Bracket().with_separator(solution.y, solution.margin).with_upper(solution.upper)
         count, sparse = left_columns(self.facts), Sparse(solution.rows, solution.weight)
@@ -123,7 +123,7 @@ def _learn(points: Array, y: Floats, scale: Array) -> tuple[Floats, Indices | No
     """A direction that separates a sample of points, beginning with that of least squares for a sum y: where features depend on
     each other, that of the sum has many wrong. If none does, the best, and the points that its margin touches.
     """
-    few = ACTIVE * len(y)
+    few = min(len(points), ACTIVE * len(y))
     for count in (few, max(few, math.isqrt(points.size))):
         rows = np.arange(count) * len(points) // count
         columns = _unit_columns(points, rows, scale, len(y))
@@ -155,6 +155,8 @@ def _find_conflict(points: Array, y: Floats, scale: Array, score: Array, rows: I
     wrong = int(score.argmin())
     rows = rows[rows != wrong]
     few = min(len(rows), ACTIVE * len(y))
+    if not few or not y.any():
+        return None
     rows = np.append(rows[np.arange(few) * len(rows) // few], wrong)
     columns = _unit_columns(points, rows, scale, len(y))
     weight = oppose(columns)

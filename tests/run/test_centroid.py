@@ -156,6 +156,14 @@ def test_the_wrong_label_far_from_the_hyperplane_is_named_first() -> None:
     assert first["score"] < 0 < min(each["score"] for each in others)
 
 
+def test_labels_at_random_of_as_few_points_as_a_sample_has_are_in_conflict(tmp_path: Path) -> None:
+    random = np.random.default_rng(4)
+    X, label = random.standard_normal((2000, 256)), random.choice([-1.0, 1.0], 2000)
+    result = dfeas.solve(X, label, intercept=False, out=tmp_path / "run")
+    assert (*verdict(result), result.passes) == ("infeasible", "exact", 0)
+    assert dfeas.verify_run(tmp_path / "run", X, label).verdict == "infeasible"
+
+
 def test_a_run_with_little_memory_takes_passes() -> None:
     X, label = half_space(7, n=2 * N)
     for labels in (label, flip(X, label, "one far")):
