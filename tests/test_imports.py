@@ -29,7 +29,7 @@ CALLS = {
     "lookup": ("import dfeas; dfeas.solve", 96, CONFLICTS | OTHERS | SCIPY | FILES),
     "separated": (
         "import dfeas, numpy as np; X = np.random.default_rng(0).standard_normal((4000, 200)); dfeas.solve(X, X @ X[0] > 0)",
-        112,
+        113,
         CONFLICTS | OTHERS | SCIPY,
     ),
     "command": (

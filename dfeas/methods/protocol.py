@@ -32,7 +32,6 @@ class Start(Struct, frozen=True, eq=False):
     blocks: tuple[int, ...] = ()  # that come first: of points that it did not have, or of its conflict
     rows: Indices = field(default_factory=lambda: np.empty(0, np.int64))  # (s,) points of its conflict, ascending
     nearest: Columns | None = None  # that it left of its own points
-    band: int = 0  # lowest columns by y that are wanted; 0: as many as are without it
 
 
 class Facts(Struct, frozen=True):

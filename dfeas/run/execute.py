@@ -181,7 +181,7 @@ class _Execution(Struct, frozen=True, eq=False, dict=True):
             surveyed = replace(surveyed, reads=surveyed.reads + earlier.survey.reads)
         checkpointer.fingerprint, checkpointer.survey = dataset.fingerprint, surveyed
         if first is not None:
-            surveyed = replace(surveyed, reads=surveyed.reads + first.reads, lead=first.lead)
+            surveyed = replace(surveyed, reads=surveyed.reads + first.reads)
         return surveyed, self.target.settle(surveyed)
 
     def _give_up(self, tasks: Sequence[Task[Any]]) -> dict[str, Any]:

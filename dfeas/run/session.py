@@ -31,7 +31,7 @@ from dfeas.errors import UsageError, spell
 from dfeas.geometry.protocol import Geometry
 from dfeas.geometry.registry import geometry_again, geometry_of
 from dfeas.machine import threads_here
-from dfeas.methods.protocol import AnyMethod, Start
+from dfeas.methods.protocol import AnyMethod
 from dfeas.passes.survey import Survey
 from dfeas.problem import Function, Problem
 from dfeas.records import replace
@@ -74,7 +74,6 @@ class Surveyed(Struct, frozen=True):
     radius: float  # length of the longest point, with its intercept
     reads: float  # that it took
     positive: int = 0  # points with label +1
-    lead: Start | None = None  # the sum of all points, where few are on its wrong side
 
 
 UNSEEN = Surveyed(None, 1.0, 0)

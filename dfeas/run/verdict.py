@@ -21,15 +21,13 @@ from dfeas.errors import CheckFailedError
 from dfeas.geometry.protocol import Geometry, facts_of
 from dfeas.linalg.points import working_type
 from dfeas.methods.protocol import Sparse, weights_at_once
-from dfeas.methods.working_set.batches import lead_band
 from dfeas.methods.working_set.start import TRAITS
 from dfeas.passes.softmin import roundings
 from dfeas.problem import EPS, LEAST_EPS, OWN_METHODS
 from dfeas.records import replace
-from dfeas.run.centroid import ask_centroid
 from dfeas.run.cost import PROBE, Probe, Projection, abreast, project
 from dfeas.run.recovery import Portions
-from dfeas.run.resources import RunOptions
+from dfeas.run.resources import RunOptions, never
 from dfeas.run.session import Session, Surveyed
 from dfeas.run.spec import SEPARATED, RunSpec
 from dfeas.run.task import Outcome, VerdictTask, without_a_pass
@@ -82,15 +80,23 @@ class VerdictTarget(Struct, frozen=True, dict=True):
         return replace(self.projection, seconds=self.probe.seconds(session.engine, dataset))
 
     def ask_first(self) -> tuple[Surveyed | None, dict[str, Outcome] | None]:
-        """The sum of all points, where any separator is asked for and a working set would look for it."""
+        """The sum of all points in memory, dense ones that nobody has read, where any separator is asked for and a working set
+        would look for it.
+        """
         job = self.job
         if job.several or job.kernel or job.start is not None or job.tolerance is not None or job.then:
             return None, None
         (name,) = job.names
-        if name != TRAITS.name:
+        dataset, asked = self.session.dataset, job.asked
+        read = dataset.header is not None or dataset.surveyed is not None
+        if name != TRAITS.name or read or dataset.entries is not None or not dataset.in_memory or dataset.blocks == 1:
             return None, None
-        band = lead_band(facts_of(self.session.dataset, job.asked.memory))
-        surveyed, outcome = ask_centroid(self.session, name, band)
+        from dfeas.run.centroid import ask_centroid  # of arrays in memory only
+        from dfeas.run.columns import Columns
+
+        facts = facts_of(dataset, asked.memory)
+        columns = Columns.for_run(dataset, facts, asked.memory, asked.limits.until(never))
+        surveyed, outcome = ask_centroid(self.session, name, columns)
         return surveyed, None if outcome is None else {name: outcome}
 
     def settle(self, surveyed: Surveyed) -> dict[str, Outcome] | None:
@@ -119,7 +125,7 @@ class VerdictTarget(Struct, frozen=True, dict=True):
             session.engine.keep_pairs(self.projection.tile_bytes, session.tiles)
         eps = request.eps or 0.0
         facts = facts_of(dataset, request.memory // count, job.tolerance, surveyed.radius, eps)
-        facts = replace(facts, start=job.start or surveyed.lead)
+        facts = replace(facts, start=job.start)
         portions = Portions()
         if geometry.weighs_by_block and collection_of(dataset) is None:
             portions = Portions.of(dataset, weights_at_once(facts), session.scratch.folder.parent)

@@ -20,9 +20,9 @@ from dfeas.linalg.basic import basic
 from dfeas.linalg.blas import heard
 from dfeas.linalg.separation import AT
 from dfeas.linalg.separation.columns import ColumnMatrix
-from dfeas.linalg.separation.conflict import conflict, nearest
+from dfeas.linalg.separation.conflict import conflict, nearest, oppose
 from dfeas.linalg.separation.newton import Newton, conjugate_gradients, line_search
-from dfeas.linalg.separation.solver import Solution, solve
+from dfeas.linalg.separation.solver import Solution, separate_from, solve
 from dfeas.linalg.separation.sparse_columns import column_matrix
 from dfeas.records import replace
 from tests.exact import conflicts, small_instance
@@ -407,6 +407,43 @@ def many(seed: int, flipped: bool = False) -> ColumnMatrix:
     if flipped:
         A[MANY // 3] = -A[:20].sum(axis=0)
     return matrix_of(A.T, np.float32)
+
+
+@pytest.mark.parametrize(("kind", "m", "n"), [("halfspace", 30, 4000), ("halfspace", 300, 1000), ("one-flip", 30, 4000)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_separator_is_found_from_the_few_that_the_sum_has_wrong(kind: str, m: int, n: int, dtype: Any) -> None:
+    instance = Instance(kind, m, n, seed=2)
+    blocks = [instance.block(i) for i in range(-(-n // instance.rows))]
+    points, label = np.vstack([block[0] for block in blocks]), np.concatenate([block[1] for block in blocks])
+    matrix = matrix_of((points * label[:, None]).T, dtype)
+    y = unit(matrix).sum(axis=0)
+    y /= np.linalg.norm(y)
+    score = unit(matrix) @ y
+    assert score.min() <= 0, "the sum does not separate them"
+    found, score = separate_from(matrix, y, score, n)
+    np.testing.assert_allclose(score, unit(matrix) @ found.w, atol=1e-6 * np.linalg.norm(found.w))
+    if kind == "halfspace":
+        assert found.outcome == "separated"
+        check(matrix, found)
+    else:
+        assert found.outcome == "unresolved"
+        assert (unit(matrix) @ found.y).min() <= 0
+
+
+@given(st.integers(0, 10**6), st.integers(1, 6), st.integers(1, 40))
+def test_opposed_columns_are_in_conflict_exactly_where_nothing_separates_them(seed: int, d: int, count: int) -> None:
+    random = np.random.default_rng(seed)
+    columns = random.standard_normal((count + 1, d))
+    columns /= np.linalg.norm(columns, axis=1)[:, None]
+    weight = oppose(columns)
+    # Farkas: some y has a'y >= 0 for all others and > 0 for the last one
+    separable = linprog(-columns[-1], A_ub=-columns[:-1], b_ub=np.zeros(count), bounds=(-1, 1)).fun < -1e-9
+    assert (weight is None) == separable
+    if weight is not None:
+        assert (weight >= 0).all()
+        assert weight.sum() == pytest.approx(1)
+        assert np.count_nonzero(weight) <= d + 1
+        assert np.linalg.norm(weight @ columns) < 1e-14
 
 
 class TestRounds:

@@ -1,4 +1,4 @@
-"""The sum of all points separates easy data, which the checker proves, and begins the working set of half-spaces."""
+"""The sum of all points in memory separates easy data; other data it leads to a separator, or a conflict, before a survey."""
 
 from fractions import Fraction
 from pathlib import Path
@@ -17,10 +17,10 @@ N, M = 30_000, 100
 """Of three blocks of points in float32, and five in float64."""
 
 
-def apart(seed: int, dtype: Any = np.float32, gap: float = 0.05, shift: float = 0.0) -> tuple[NDArray[Any], Floats]:
-    """Points (N, M) with labels (N,), of which a hyperplane is at least so far, as a share of the length of each."""
+def apart(seed: int, dtype: Any = np.float32, gap: float = 0.05, shift: float = 0.0, n: int = N) -> tuple[NDArray[Any], Floats]:
+    """Points (n, M) with labels (n,), of which a hyperplane is at least so far, as a share of the length of each."""
     random = np.random.default_rng(seed)
-    X, y = random.standard_normal((N, M)), random.standard_normal(M)
+    X, y = random.standard_normal((n, M)), random.standard_normal(M)
     y /= np.linalg.norm(y)
     label = np.where(X @ y > 0, 1, -1)
     X += np.outer(label * gap * np.linalg.norm(X, axis=1), y) + shift * y
@@ -101,34 +101,123 @@ def test_threads_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found[0][0] == 0
 
 
-def test_a_half_space_begins_with_the_lowest_by_the_sum(tmp_path: Path) -> None:
-    X, label = apart(5, gap=0.0)
-    result = dfeas.solve(X, label, intercept=False, out=tmp_path / "run")
-    assert (result.verdict, result.proof) == ("feasible", "rigorous")
-    assert result.passes == round(result.passes) > 0, "a sample would have been a part of a pass"
-    near = np.argsort(np.abs(X.astype(np.float64) @ result.coef))[:20]
+def half_space(seed: int, dtype: Any = np.float32, shift: float = 0.0, n: int = N) -> tuple[NDArray[Any], Floats]:
+    return apart(seed, dtype, gap=0.0, shift=shift, n=n)
+
+
+def verdict(result: Any) -> tuple[str, str]:
+    return result.verdict, result.proof
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_half_space_takes_three_reads_and_no_pass(dtype: Any, intercept: bool, tmp_path: Path) -> None:
+    X, label = half_space(5, dtype, 0.1 * intercept)
+    result = dfeas.solve(X, label, intercept=intercept, out=tmp_path / "run")
+    assert (*verdict(result), result.stopped, result.passes) == ("feasible", "rigorous", "verdict", 0)
+    assert result.reads == pytest.approx(3 + 2 * default_block_rows(M, X.itemsize, N) / N)
+    near = np.argsort(np.abs(X.astype(np.float64) @ result.coef + result.bias))[:20]
     assert least_score(result, X[near].astype(np.float64), label[near]) > 0
     assert dfeas.verify_run(tmp_path / "run", X, label).verdict == "feasible"
 
 
-def test_what_begins_with_the_sum_goes_on_after_a_stop(tmp_path: Path) -> None:
-    X, label = apart(5, gap=0.0)
-    whole = dfeas.solve(X, label, intercept=False)
-    assert dfeas.solve(X, label, intercept=False, max_passes=1, out=tmp_path / "run").stopped == "pass_limit"
-    resumed = dfeas.resume(tmp_path / "run", X, label, max_passes=9)
-    assert resumed.verdict == "feasible"
-    assert resumed.separator.tobytes() == whole.separator.tobytes()
+def test_the_bracket_of_a_half_space_has_the_widest_margin() -> None:
+    X, label = half_space(2)
+    quick = dfeas.solve(X, label, intercept=False)
+    widest = dfeas.solve(X, label, intercept=False, margin_tolerance=0.01)
+    assert quick.passes == 0 < widest.passes
+    assert quick.margin_lower <= widest.margin_upper
+    assert widest.margin_lower <= quick.margin_upper
 
 
-@pytest.mark.parametrize("wrong", [1, N // 10])
-def test_wrong_labels_leave_a_run_as_it_is_without_the_sum(wrong: int) -> None:
-    X, label = apart(5, gap=0.0)
-    label[np.argsort(-np.abs(X @ (label @ X)))[:wrong]] *= -1
-    expected = dfeas.solve(X, label, method="working-set-plain", intercept=False)
-    found = dfeas.solve(X, label, intercept=False)
-    assert found.verdict == expected.verdict == "infeasible"
-    assert found.passes == expected.passes > 0
-    assert found.conflicts == expected.conflicts
+def flip(X: NDArray[Any], label: Floats, kind: str) -> Floats:
+    """Labels of which some are wrong."""
+    random, score, wrong = np.random.default_rng(1), np.abs(X @ (label @ X)), label.copy()
+    order = np.argsort(score)
+    rows = {
+        "one far": order[-1:],
+        "one near": order[N // 2 : N // 2 + 1],
+        "a few near": order[: N // 20 : N // 200],
+        "a tenth": random.permutation(N)[: N // 10],
+        "half": random.permutation(N)[: N // 2],
+    }[kind]
+    wrong[rows] *= -1
+    return wrong
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("kind", ["one far", "one near", "a few near", "a tenth", "half"])
+def test_wrong_labels_are_in_a_conflict_without_a_pass(kind: str, intercept: bool, tmp_path: Path) -> None:
+    X, label = half_space(5)
+    label = flip(X, label, kind)
+    result = dfeas.solve(X, label, intercept=intercept, out=tmp_path / "run")
+    assert (*verdict(result), result.passes) == ("infeasible", "exact", 0)
+    assert len(result.conflicts) <= M + 1 + intercept
+    assert result.margin_lower <= result.conflicts[0]["score"] < 0 >= result.margin_upper
+    assert dfeas.verify_run(tmp_path / "run", X, label).verdict == "infeasible"
+    points = [each["point"] for each in result.conflicts]
+    assert dfeas.solve(X[points], label[points], intercept=intercept, method="working-set-plain").verdict == "infeasible"
+    assert dfeas.solve(X, label, intercept=intercept, method="working-set-plain").verdict == "infeasible"
+
+
+def test_the_wrong_label_far_from_the_hyperplane_is_named_first() -> None:
+    X, label = half_space(6)
+    wrong = flip(X, label, "one far")
+    first, *others = dfeas.solve(X, wrong, intercept=False).conflicts
+    assert first["point"] == int(np.flatnonzero(wrong != label)[0])
+    assert first["score"] < 0 < min(each["score"] for each in others)
+
+
+def test_a_run_with_little_memory_takes_passes() -> None:
+    X, label = half_space(7, n=2 * N)
+    for labels in (label, flip(X, label, "one far")):
+        roomy, small = (dfeas.solve(X, labels, intercept=False, memory=memory) for memory in ("1GB", "21MB"))
+        assert roomy.passes == 0 < small.passes
+        assert verdict(roomy) == verdict(small)
+
+
+def depend(X: NDArray[Any], kind: str) -> NDArray[Any]:
+    """Points of which the sum of all has many on its wrong side."""
+    if kind == "alike":
+        return np.asarray(X + 2 * X[:, :1])
+    return np.asarray(X * np.logspace(0, 6, M) if kind == "sizes" else X + 5.0)
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", ["sizes", "alike", "far from the origin"])
+def test_features_that_depend_on_each_other_begin_with_a_separator_of_a_sample(kind: str, dtype: Any, wrong: bool) -> None:
+    X, label = half_space(8, np.float64)
+    label = flip(X, label, "a tenth") if wrong else label
+    X = depend(X, kind).astype(dtype)
+    result = dfeas.solve(X, label, intercept=True)
+    assert (*verdict(result), result.passes) == (*(("infeasible", "exact") if wrong else ("feasible", "rigorous")), 0)
+    if wrong:
+        points = [each["point"] for each in result.conflicts]
+        assert dfeas.solve(X[points], label[points], intercept=True, method="working-set-plain").verdict == "infeasible"
+    else:
+        near = np.argsort(np.abs(X.astype(np.float64) @ result.coef + result.bias))[:20]
+        assert least_score(result, X[near].astype(np.float64), label[near]) > 0
+
+
+def test_columns_in_memory_end_where_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dfeas.run.solver_thread.LOOK_SECONDS", 0.0)
+    X, label = half_space(9)
+    result = dfeas.solve(X, label, intercept=False, time_limit=1e-3)
+    assert (result.verdict, result.stopped) == ("undecided", "time_limit")
+
+
+@pytest.mark.parametrize("kind", ["none", "one far", "one near"])
+def test_threads_do_not_change_a_bit_of_what_columns_show(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, label = half_space(10)
+    label = label if kind == "none" else flip(X, label, kind)
+    found = []
+    for threads in ("1", "2"):
+        monkeypatch.setenv("DFEAS_THREADS", threads)
+        result = dfeas.solve(X, label)
+        found.append((result.passes, result.evidence.y.tobytes(), result.margin_lower, result.margin_upper, result.conflicts))
+    assert found[0] == found[1]
+    assert found[0][0] == 0
 
 
 def middle(X: NDArray[Any]) -> int:

@@ -19,6 +19,12 @@
         a conflict, or all rows: that is the answer; else score all columns
         none below half of the lowest of the rows: w separates; else the lowest join, as many as there are
 
+With scores of all columns that few have wrong a separator is looked for without these stages first:
+
+    rows <- the lowest, three times as many as are wrong                                            solver.py: separate_from
+    for C = 1e5, 1e7, ..: minimise; all scores on the rows > 0.02: score all columns
+      none far below: w separates; else twice as many join as are
+
 Why it ends: soft margins with C -> infinity meet either a separator (every xi below 1) or, as A x = w / (C sum(xi)), weights
 x = xi / sum(xi) with |Ax| -> 0, which are polished to a basic solution (``basic``: Caratheodory). A subset in conflict is a
 conflict of all.
@@ -42,6 +48,12 @@ class SeparationThresholds(Struct, frozen=True):
     costly: int = 2000  # columns of a basis up to which the few that conflict are looked for where |Ax| is a verdict:
     # 2000 x 20,000 with one wrong label takes 20 s instead of 4, and 4000 x 20,000 did not end in 70
     longer: int = 3  # times the products until |Ax| is below eps, with which a separator is still looked for then
+
+    # of a separator near to where all columns are seen from
+    near_c: float = 1e5  # the first C: half-spaces 20,000 x 100 take 7 Newton steps, with 1e4 and 1e6 half as many again
+    light_c: float = 30.0  # the same of all columns at once: 4000 x 2000 takes 0.07 s, with 1 and 10 a half more, or twice that
+    thin_c: float = 1e12  # the last: of 200,000 x 100 points three are on the wrong side, as near as 1000 others, with 1e8
+    wrong: int = 3  # times as many of the lowest are solved as are wrong: with two and four it takes as long, or a tenth longer
 
     # of the columns that are solved
     first: int = 4  # for each feature; later there are twice as many as before

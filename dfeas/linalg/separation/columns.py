@@ -67,6 +67,15 @@ class ColumnMatrix(Struct, frozen=True, dict=True):
         factor = np.where(size > noise, 1 / np.maximum(size, noise), 1 / most)
         return self._with(factor / factor.min())
 
+    def even(self) -> ColumnMatrix:
+        """With features of one size as far as some columns tell, in products of the same precision."""
+        seen = min(300, self.shape[0])
+        some = self.some(np.arange(seen) * self.shape[0] // seen)
+        if some._are_alike():
+            return self
+        size = np.sqrt(some.squares())
+        return replace(self, feature=size.max() / np.where(size > 0, size, size.max()))
+
     def _are_alike(self) -> bool:
         """Whether sizes of features certainly differ little: by sums in float32, a third of what those of float64 take."""
         squares, mass = np.zeros(self.shape[1]), (self.scale**2).astype(np.float32)
@@ -200,7 +209,7 @@ class ColumnMatrix(Struct, frozen=True, dict=True):
             yield here, _place(rows[here])
 
     def _groups(self, count: int, most: int = AT.groups) -> list[slice]:
-        return cut_evenly(count, most if count * self.shape[1] >= AT.worth else 1)
+        return cut_evenly(count, most if count * self.shape[1] >= 4 * AT.worth else 1)
 
     def scores(self, v: Floats, level: float = 1.0, within: float = 0.0) -> Floats:
         """Scores (c,) (D a_j)'v, wrong by ``within`` at most, or in float64 where they are not clearly above ``level``."""

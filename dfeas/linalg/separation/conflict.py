@@ -99,6 +99,19 @@ def find_conflict(matrix: ColumnMatrix, slack: Floats, tried: float, dear: bool)
     return (conflict(matrix, x), upper) if dear or upper < min(small, tried / AT.again) else (None, tried)
 
 
+def oppose(columns: Floats) -> Floats | None:
+    """Weights (s,) on the simplex of unit columns (s, d) whose sum is zero, if the opposite of the last one is a nonnegative
+    combination of the others: by nonnegative least squares (Lawson and Hanson 1974), which use d of them at most.
+    """
+    from dfeas.linalg.routines import nnls  # where it is used: few runs do
+
+    try:
+        x = np.append(nnls(columns[:-1].T, -columns[-1]), 1.0)
+    except RuntimeError:
+        return None
+    return x / x.sum() if np.linalg.norm(x @ columns) <= AT.vanished * x.sum() else None
+
+
 def solve_gram(columns: Floats, dependent: float = DEPENDENT) -> Floats | None:
     """Amounts (s,) whose combination of columns (s, d) has the product 1 with each; None for dependent columns."""
     factor = np.asarray(np.linalg.qr(columns.T, mode="r"), np.float64)

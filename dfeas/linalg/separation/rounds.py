@@ -13,16 +13,22 @@ from dfeas.linalg.separation.newton import Newton
 class Round:
     """Columns that are solved, and those that wait; more are solved from one round to the next, and none leaves."""
 
-    def __init__(self, matrix: ColumnMatrix, v: Floats, *, at_once: bool) -> None:
-        """Begin with the lowest under v, or with columns from all over where v is zero."""
-        self.matrix = matrix
+    def __init__(self, matrix: ColumnMatrix, v: Floats, *, at_once: bool, score: Floats | None = None) -> None:
+        """Begin with the lowest under v, or with columns from all over where v is zero. With scores (c,) v is near to a
+        separator: no more are solved than it, and those after it, have wrong, times a few.
+        """
+        self.matrix, self.near = matrix, score is not None
         c, d = matrix.shape
         first = AT.first * d
         if at_once or 2 * first > c or (self.light and v.any()):
             self.rows = np.arange(c)
             self.newton = Newton(matrix, v)
             return
-        self.rows = np.sort(lowest(matrix.scores(v), first)) if v.any() else np.arange(first) * c // first
+        if score is not None:
+            first = max(first, AT.wrong * int((score <= 0).sum()))
+        elif v.any():
+            score = matrix.scores(v)
+        self.rows = np.arange(first) * c // first if score is None else np.sort(lowest(score, first))
         self.newton = Newton(multiply_out(matrix.some(self.rows)), v)
 
     @property
@@ -43,20 +49,26 @@ class Round:
     @property
     def enough(self) -> float:
         """Scores above this are good enough for now."""
-        return AT.early if self.matrix.large else AT.enough
+        return AT.early if self.matrix.large or self.near else AT.enough
 
     def scores(self) -> Floats:
         """Of all columns (c,); in float64 at least where they are not clearly above the lowest that is solved."""
         point = self.newton.point
         return point.score if self.whole else self.matrix.scores(point.v, point.low)
 
+    def has_right(self, score: Floats) -> bool:
+        """Whether columns that wait are right, by scores of all (c,)."""
+        return float(score.min()) > AT.clear * self.newton.point.low
+
     def grow(self, score: Floats) -> None:
         """Take the lowest of those that wait, as many as there are; all, if that makes more than half, or they are light."""
-        c = self.matrix.shape[0]
+        c, count = self.matrix.shape[0], len(self.rows)
+        if self.near:
+            count = min(count, max(self.matrix.shape[1], 2 * int((score <= AT.clear * self.newton.point.low).sum())))
         chosen = np.full(c, self.light or 4 * len(self.rows) > c)
         chosen[self.rows] = True
         place = np.flatnonzero(~chosen)
-        chosen[place[lowest(score[place], len(self.rows))]] = True
+        chosen[place[lowest(score[place], count)]] = True
         before, self.rows = self.rows, np.flatnonzero(chosen)
         place = np.searchsorted(self.rows, before)
         self.newton.extend(lambda: self.matrix if self.whole else multiply_out(self.matrix.some(self.rows)), place)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from msgspec import Struct
 
@@ -65,6 +67,34 @@ def solve(matrix: ColumnMatrix, start: Solution | None = None, tolerance: float 
         return _solve(matrix, start, tolerance, eps) if even is None else _solve_in_units(matrix, even, start)
 
 
+def separate_from(matrix: ColumnMatrix, y: Floats, score: Floats, most: int) -> tuple[Solution, Floats]:
+    """Any separator of all columns, from where y (d,) stands with scores (c,), if moderate C find one and no more than so many
+    columns need to be solved for it; what else was found is unresolved. Returns scores (c,) by w, too.
+    """
+    with one_thread():
+        even = matrix.even()
+        some = Round(even, even.coordinates(y), at_once=False, score=score)
+        C, last = (AT.light_c, AT.plain_c * AT.factor) if some.light else (AT.near_c, AT.thin_c)
+        while True:
+            newton = some.newton
+            newton.minimise(C, some.enough, AT.rough)
+            if newton.point.low <= some.enough:
+                wrong = 0.0 if some.whole and not some.light else float((newton.point.score <= 0).mean())
+                if last < C * AT.factor or wrong > AT.hopeless:
+                    break
+                C *= AT.factor
+            elif some.has_right(score := even.scores(newton.point.v, within=math.inf)):
+                solution = _describe(matrix, newton, some.rows, C)
+                margin = min(solution.margin, float(score.min()) / float(np.linalg.norm(solution.w)))
+                return replace(solution, margin=margin), score
+            elif len(some.rows) > most:
+                break
+            else:
+                some.grow(score)
+        score = even.scores(newton.point.v, within=math.inf)
+        return replace(_describe(matrix, newton, some.rows, C), outcome=UNRESOLVED), score
+
+
 def _solve_in_units(matrix: ColumnMatrix, even: ColumnMatrix, start: Solution | None) -> Solution:
     """A separator that does without features as small as rounding, or what is known in units in which none is small."""
     plain, w = matrix.equilibrate(), np.zeros(matrix.shape[1]) if start is None else start.w
@@ -115,9 +145,8 @@ def fast(matrix: ColumnMatrix, some: Round, C: float, eps: float = 0.0) -> Solut
         best = solution = _describe(matrix, newton, some.rows, C, 1e-3).with_upper(best)
         if newton.point.low > enough:
             score = some.scores()
-            least = float(score.min())
-            if least > AT.clear * newton.point.low:
-                margin = min(solution.margin, least / float(np.linalg.norm(solution.w)))
+            if some.has_right(score):
+                margin = min(solution.margin, float(score.min()) / float(np.linalg.norm(solution.w)))
                 return replace(_set_weights(matrix, solution, solution.rows, solution.weight), margin=margin)
             some.grow(score)
             continue

@@ -3,7 +3,6 @@
 Reference: own; the soft margin of Mangasarian 2002 in memory, cutting planes over the data; von Neumann's bound below.
 
     W <- the points of an earlier conflict, or what an earlier y has wrong, if a run is given      start.py: WarmStart
-    W <- the lowest by the sum of all columns, if that has few wrong                               batches.py: lead_band
     W <- a random sample of about sqrt(m n) columns, or 8 m and then batches of blocks             batches.py: schedule
     repeat
       separate W: a separator w, or a conflict among W                                             method.py: solve_columns
@@ -65,7 +64,6 @@ class WorkingSetThresholds(Struct, frozen=True):
     sample_least: int = 20  # columns of a sample without batches for each feature, at least
     fill: int = 5  # times the sample the first full pass takes: nine passes become two
     from_each: int = 16  # blocks of the sample, at least, where there are many: neighbours are often alike
-    led: int = 3  # times the root of m n that begin W by the sum of all, of which a half-space has 0.4 wrong
     small_bytes: int = 4 << 20  # of all columns, when these are so few that W begins with all
 
     # of batches

@@ -168,13 +168,10 @@ def drops(facts: Facts) -> bool:
     return 2 * held_columns(facts) < usual_columns(facts)
 
 
-def lead_band(facts: Facts) -> int:
-    """Columns that W begins with where a direction has few wrong, in the place of a sample: the lowest. 0 where a sample is no
-    longer than it has to be, so that a read is more than what it saves, and where W gets all columns, or batches.
-    """
-    plan, root = schedule(facts, capacity(facts), 0), isqrt(facts.m * facts.n)
-    fewer = root < plan.count < facts.n and not plan.batches and 2 * AT.led * root <= capacity(facts)
-    return AT.led * root if fewer else 0
+def left_columns(facts: Facts) -> int:
+    """Columns nearest to the separator that a run leaves; 0 where there is room for so few that they tell nothing."""
+    count = min(AT.left * facts.m, AT.left_bytes // column_bytes(facts))
+    return count if count >= 2 * facts.m else 0
 
 
 def passes_ahead(facts: Facts) -> int:

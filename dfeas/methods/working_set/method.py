@@ -18,12 +18,12 @@ from dfeas.methods.working_set import AT, WorkingSet, WorkingSetState
 from dfeas.methods.working_set.batches import (
     Schedule,
     capacity,
-    column_bytes,
     describe_unresolved,
     drops,
     fits,
     kept_bytes,
     least_bytes,
+    left_columns,
     schedule,
     solver_room,
 )
@@ -288,8 +288,8 @@ def _direction(state: PointWorkingSetState) -> Floats:
 def _find_nearest(state: PointWorkingSetState) -> Columns | None:
     """The columns of W nearest to the separator; None where there is none, or room for so few that they tell nothing."""
     columns, y = state.columns, state.bracket.y
-    count = min(AT.left * state.facts.m, AT.left_bytes // column_bytes(state.facts))
-    if columns is None or not isinstance(y, np.ndarray) or count < 2 * state.facts.m:
+    count = left_columns(state.facts)
+    if columns is None or not isinstance(y, np.ndarray) or not count:
         return None
     score = column_matrix(columns.points, columns.scale).scores(y, np.inf)
     return columns.take(np.sort(np.argsort(score, kind="stable")[:count]))

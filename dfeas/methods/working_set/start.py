@@ -74,7 +74,7 @@ class WarmStart(Wrapping):
         if state.looks_for == NEW:
             return Partial(_lowest(start.y, min(plan.count, half), len(start.blocks)), start.blocks)
         if state.looks_for == ALL:
-            wanted = start.band or plan.band or facts.n
+            wanted = plan.band or facts.n
             return _lowest(_y_of(state), min(wanted, max(state.first.cap - plan.count, half)), facts.blocks)
         lowest = _lowest(start.y, min(plan.count, half), len(drawn.blocks))
         return replace(drawn, pass_=Together((lowest, drawn.pass_)))
