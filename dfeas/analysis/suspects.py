@@ -56,8 +56,8 @@ from dfeas.run.session import Session, open_session, survey
 from dfeas.run.solve import run_terms
 from dfeas.run.solver_thread import open_in_time
 from dfeas.run.spec import require_labels
-from dfeas.verify.certificate import Certificate, Check, Checked
-from dfeas.verify.core import find_wrong
+from dfeas.verify.certificate import Certificate, Check
+from dfeas.verify.core import check_conflicts, find_wrong
 
 if TYPE_CHECKING:
     from dfeas.engine.protocol import Workers
@@ -159,7 +159,7 @@ def _prove(search: _Search, session: Session, stopped: Stop, limits: Limits) -> 
     ((less, on), near), ((more, on_wide), wide) = sorted(zip(wrong, planes, strict=True), key=lambda each: len(each[0][0]))
     ordered = [(index[order := np.argsort(index)], weight[order]) for index, weight in search.conflicts]
     certificates = [replace(blank, kind="gordan", support=index, weights=weight) for index, weight in ordered]
-    checked = checking(certificates) if certificates else Checked([], 0.0)
+    checked = check_conflicts(checking.engine, checking.dataset, certificates, quick=checking.quick)
     proved = [isinstance(answer, Check) and answer.verdict == INFEASIBLE for answer in checked.answers]
     score = dict(zip(search.columns.index.tolist(), search.score(wide.y, np.inf).tolist(), strict=True))
     points, names = [], dataset.name_points(numbers_of(dataset, np.union1d(less, more)).tolist())
