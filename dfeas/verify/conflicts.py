@@ -63,9 +63,7 @@ class Conflicts(Points):
 
         return take
 
-    def conclude(
-        self, part: Members, certificates: Sequence[Certificate], data: Data, read: Callable[..., Any]
-    ) -> list[Answer]:
+    def conclude(self, part: Any, certificates: Sequence[Certificate], data: Data, read: Callable[..., Any]) -> list[Answer]:
         said = [f"{each.many} points conflict: a positive combination of them is exactly zero" for each in certificates]
         none = CheckFailedError("no positive combination of its points is proved to be zero")
         proved = _prove_all(data, certificates, part)
@@ -152,5 +150,5 @@ def _is_balanced(data: Data, points: Any, sign: NDArray[np.int8], weights: Float
         return True
     if norm.min() < NORMS[0] or norm.max() > NORMS[1] or chosen.size * chosen.terms > SUPPORT_ENTRIES:
         return False
-    signed = stack_points([chosen.scale_rows(sign)], SUPPORT_ENTRIES)
+    signed = stack_points([chosen.scale_rows(sign.astype(np.float64))], SUPPORT_ENTRIES)
     return signed is not None and balance(signed, weights / norm) is not None
