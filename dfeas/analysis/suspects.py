@@ -170,7 +170,7 @@ def _prove(search: _Search, session: Session, stopped: Stop, limits: Limits) -> 
     certificates = [replace(blank, kind="gordan", support=index, weights=weight) for index, weight in ordered]
     checked = check_conflicts(checking.engine, checking.dataset, certificates, quick=checking.quick)
     proved = [isinstance(answer, Check) and answer.verdict == INFEASIBLE for answer in checked.answers]
-    score = dict(zip(search.columns.index.tolist(), search.score(wide.y, np.inf).tolist(), strict=True))
+    score = dict(zip(search.columns.index.tolist(), (search.score(wide.y, np.inf) / search.length).tolist(), strict=True))
     points, names = [], dataset.name_points(numbers_of(dataset, np.union1d(less, more)).tolist())
     for some, flat, needed in ((less, {*on}, True), (np.setdiff1d(more, less), {*on_wide}, False)):
         known = zip(numbers_of(dataset, some).tolist(), labels_of(dataset, some), some.tolist(), strict=True)
@@ -245,7 +245,10 @@ class _Search:
         self.conflicts: list[tuple[Indices, Floats]] = []  # points and weights, without a common point
 
     def _set_matrix(self) -> None:
-        self.matrix = column_matrix(self.columns.points, self.columns.scale, self.room)
+        matrix = column_matrix(self.columns.points, self.columns.scale, self.room)
+        self.matrix = matrix.even_units() or matrix
+        # lengths of its columns, beside those of unit vectors: others where features are far apart
+        self.length = np.ones(len(self.columns)) if self.matrix is matrix else self.matrix.scale / matrix.scale
         self.even = self.matrix.equilibrate()
 
     def _ask(self, question: Any) -> Any:
@@ -254,7 +257,7 @@ class _Search:
 
     def score(self, y: Floats, level: float = 0.0) -> Floats:
         """In float64 up to a level, as signs have to be; above it float32 is enough to tell which are the lowest."""
-        return self.matrix.scores(y, level)
+        return self.matrix.scores(self.matrix.coordinates(y), level)
 
     def run(self) -> Stop:
         """Until no suspect can stay, or a limit comes first, after which W is still looked at while there is time."""
@@ -281,7 +284,7 @@ class _Search:
 
     def _look(self) -> int:
         """How many points beside suspects are wrong; of those W gets what there is room for."""
-        suspected, score = int((~self.stays).sum()), self.score(self.y)
+        suspected, score = int((~self.stays).sum()), self.score(self.y) / self.length
         if len(self.columns) == self.n:
             return 0
         blocks, most = self.session.dataset.blocks, working_set.AT.fill * self.count
@@ -371,7 +374,7 @@ class _Search:
 
     def _face(self, suspects: list[int], wide: Floats) -> Iterator[tuple[int, Pool | None, Array]]:
         """Each, columns at hand, and how far along its opposite these reach, where that helps."""
-        if self.d > NARROW or self.matrix.even_units() is not None:
+        if self.d > NARROW:
             yield from ((suspect, None, wide[:0]) for suspect in suspects)
             return
         done, every = 0, Pool(np.arange(len(wide)), self.even, np.where(wide > 0, wide, np.inf))
@@ -444,7 +447,8 @@ class _Search:
         self.needed.add(suspect)
         if not self.used[rows].any():
             self.used[rows] = True
-            self.conflicts.append((self.columns.index[rows], weight))
+            weight = weight * self.length[rows]
+            self.conflicts.append((self.columns.index[rows], weight / weight.sum()))
 
 
 def _find_opposed(dear: Floats, along: Array, level: float, count: int) -> Indices:
