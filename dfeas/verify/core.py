@@ -26,7 +26,6 @@ from dfeas.records import replace
 from dfeas.verify.blocks import Data, blocks, compare, crc, is_translated, require_features, require_support, share, signs_of
 from dfeas.verify.blocks import read as read_block
 from dfeas.verify.certificate import Answer, Certificate, Check, Checked, attempt
-from dfeas.verify.conflicts import Conflicts
 from dfeas.verify.points import Points, Sight
 from dfeas.verify.tallies import Checker, Function, Maps, Node, Tallies, look_at, whole
 from dfeas.verify.view import SignedBlock
@@ -206,6 +205,8 @@ def _score_rows(block: SignedBlock, rows: Indices, y: Floats) -> tuple[Floats, F
 
 def check_conflicts(engine: Maps, data: Data, certificates: Sequence[Certificate], *, quick: bool = False) -> Checked:
     """The same of many conflicts of few points, whose hulls are not measured."""
+    from dfeas.verify.conflicts import Conflicts  # for suspects alone
+
     shares: list[float] = []
     return Checked(_prove_group(engine, data, Conflicts(), certificates, quick, shares.append), sum(shares))
 
