@@ -73,7 +73,7 @@ WHOLE = 1 << 25
 OPPOSED = 3
 """Opposed columns for each feature among which a suspect is cancelled: of 2 few suspects are, and 4 take half as long again."""
 NARROW, FEW, ROUNDS = 256, 64, 40
-"""Features up to which that is tried, and tried so often: with 20 it takes 0.4 of the time of separations, with 100 twice."""
+"""Features up to which that is tried, and tried so often: with 20 it takes 0.3 of the time of separations, with 100 3 times."""
 SHORT = 1e-10
 """Share of what is added up from which a sum is a direction, and not rounding."""
 POOL, AT_ONCE = 256, 64
