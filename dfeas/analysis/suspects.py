@@ -7,8 +7,9 @@ points in conflict one has to go, so that as many have to go as there are confli
 W, columns in memory, is divided by a soft margin, and passes bring what it misses until its separator has no other point wrong:
 those are suspects. Then each, the nearest first, joins what stays if that is still separated. If not, it is needed: it is in
 conflict with points that stay, if possible with such as are in no other conflict. Most are found by one least-squares problem
-(Lawson and Hanson 1974) of few columns opposed to the suspect, which one product finds for several suspects; others by
-separations of more and more columns. That takes no pass, but for a last look.
+(Lawson and Hanson 1974) of few columns opposed to the suspect, which one product finds for several suspects, or by some more,
+while columns join that its residual has wrong; others by separations of more and more columns. That takes no pass, but for a
+last look.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from dfeas.answers.check.conflicts import labels_of, numbers_of
@@ -39,6 +41,7 @@ from dfeas.linalg.blas import one_thread
 from dfeas.linalg.points import Array, Floats, Indices
 from dfeas.linalg.routines import nnls
 from dfeas.linalg.separation import AT
+from dfeas.linalg.separation.columns import ColumnMatrix, multiply_out
 from dfeas.linalg.separation.newton import Newton
 from dfeas.linalg.separation.rounds import lowest
 from dfeas.linalg.separation.solver import CONFLICT, SEPARATED, solve
@@ -56,8 +59,8 @@ from dfeas.run.session import Session, open_session, survey
 from dfeas.run.solve import run_terms
 from dfeas.run.solver_thread import open_in_time
 from dfeas.run.spec import require_labels
-from dfeas.verify.certificate import Certificate, Check, Checked
-from dfeas.verify.core import find_wrong
+from dfeas.verify.certificate import Certificate, Check
+from dfeas.verify.core import check_conflicts, find_wrong
 
 if TYPE_CHECKING:
     from dfeas.engine.protocol import Workers
@@ -69,8 +72,14 @@ WHOLE = 1 << 25
 """Entries up to which W has all columns, where memory has room for them."""
 OPPOSED = 3
 """Opposed columns for each feature among which a suspect is cancelled: of 2 few suspects are, and 4 take half as long again."""
-NARROW = 256
-"""Features up to which that is tried."""
+NARROW, FEW, ROUNDS = 256, 64, 40
+"""Features up to which that is tried, and tried so often: with 20 it takes 0.3 of the time of separations, with 100 3 times."""
+SHORT = 1e-10
+"""Share of what is added up from which a sum is a direction, and not rounding."""
+POOL, AT_ONCE = 256, 64
+"""Columns at hand for each feature, where they are many enough, and suspects that they are for."""
+DRAWN = 64
+"""Columns for each feature of which a soft margin chooses C."""
 MOST = 1 << 20
 """Suspects at most."""
 
@@ -159,9 +168,9 @@ def _prove(search: _Search, session: Session, stopped: Stop, limits: Limits) -> 
     ((less, on), near), ((more, on_wide), wide) = sorted(zip(wrong, planes, strict=True), key=lambda each: len(each[0][0]))
     ordered = [(index[order := np.argsort(index)], weight[order]) for index, weight in search.conflicts]
     certificates = [replace(blank, kind="gordan", support=index, weights=weight) for index, weight in ordered]
-    checked = checking(certificates) if certificates else Checked([], 0.0)
+    checked = check_conflicts(checking.engine, checking.dataset, certificates, quick=checking.quick)
     proved = [isinstance(answer, Check) and answer.verdict == INFEASIBLE for answer in checked.answers]
-    score = dict(zip(search.columns.index.tolist(), search.score(wide.y, np.inf).tolist(), strict=True))
+    score = dict(zip(search.columns.index.tolist(), (search.score(wide.y, np.inf) / search.length).tolist(), strict=True))
     points, names = [], dataset.name_points(numbers_of(dataset, np.union1d(less, more)).tolist())
     for some, flat, needed in ((less, {*on}, True), (np.setdiff1d(more, less), {*on_wide}, False)):
         known = zip(numbers_of(dataset, some).tolist(), labels_of(dataset, some), some.tolist(), strict=True)
@@ -209,6 +218,14 @@ def _name_files(dataset: Dataset, points: list[dict[str, Any]]) -> list[dict[str
     return [{**each, "file": file, "row": row} for each, file, row in zip(points, *places.values(), strict=True)]
 
 
+class Pool(Struct, frozen=True, eq=False):
+    """Unused columns at hand, spread over all."""
+
+    rows: Indices  # (p,)
+    columns: ColumnMatrix  # (p, d)
+    dear: Floats  # (p,) scores under the widest separator; infinite where that has them wrong
+
+
 class _Search:
     """Columns W, those that stay, and a separator of these."""
 
@@ -228,7 +245,10 @@ class _Search:
         self.conflicts: list[tuple[Indices, Floats]] = []  # points and weights, without a common point
 
     def _set_matrix(self) -> None:
-        self.matrix = column_matrix(self.columns.points, self.columns.scale, self.room)
+        matrix = column_matrix(self.columns.points, self.columns.scale, self.room)
+        self.matrix = matrix.even_units() or matrix
+        # lengths of its columns, beside those of unit vectors: others where features are far apart
+        self.length = np.ones(len(self.columns)) if self.matrix is matrix else self.matrix.scale / matrix.scale
         self.even = self.matrix.equilibrate()
 
     def _ask(self, question: Any) -> Any:
@@ -237,7 +257,7 @@ class _Search:
 
     def score(self, y: Floats, level: float = 0.0) -> Floats:
         """In float64 up to a level, as signs have to be; above it float32 is enough to tell which are the lowest."""
-        return self.matrix.scores(y, level)
+        return self.matrix.scores(self.matrix.coordinates(y), level)
 
     def run(self) -> Stop:
         """Until no suspect can stay, or a limit comes first, after which W is still looked at while there is time."""
@@ -264,7 +284,7 @@ class _Search:
 
     def _look(self) -> int:
         """How many points beside suspects are wrong; of those W gets what there is room for."""
-        suspected, score = int((~self.stays).sum()), self.score(self.y)
+        suspected, score = int((~self.stays).sum()), self.score(self.y) / self.length
         if len(self.columns) == self.n:
             return 0
         blocks, most = self.session.dataset.blocks, working_set.AT.fill * self.count
@@ -282,14 +302,20 @@ class _Search:
         return max(0, int(answer.violated) - suspected)
 
     def _divide(self) -> None:
-        """By a soft margin, and then by a separator of what it has right."""
-        even = self.even
-        newton, fewest = Newton(even, even.coordinates(self.y)), len(self.columns) + self.d + 1
+        """By a soft margin, and then by a separator of what it has right. One of few columns chooses C, and where to begin."""
+        even, d, c = self.even, self.d, len(self.columns)
+        apart = max(1, c // (DRAWN * d))
+        start = Newton(even if apart == 1 else multiply_out(even.some(np.arange(0, c, apart))), even.coordinates(self.y))
+        fewest, best = c + d + 1, (PRICES[0], start.point.v)
         for C in PRICES:
-            newton.minimise(C, AT.enough, AT.rough)
-            wrong = int((newton.point.score <= 0).sum())
-            if wrong + self.d < fewest:
-                fewest, self.y = wrong, even.vector(newton.point.v)
+            start.minimise(C * apart, AT.enough, AT.rough)
+            score = start.point.score if apart == 1 else even.scores(start.point.v, 0.0)
+            wrong = int((score <= 0).sum())
+            if wrong + d < fewest:
+                fewest, best = wrong, (C, start.point.v)
+        newton = Newton(even, best[1])
+        newton.minimise(best[0], AT.enough, AT.rough)
+        self.y = even.vector(newton.point.v)
         self.stays = self.score(self.y) > 0
         right = 0
         while right < (right := int(self.stays.sum())):
@@ -309,15 +335,17 @@ class _Search:
         wide = score = self.score(self.y)  # with the widest separator: one that lets a suspect join is thin
         moved, met = False, np.zeros(0, np.int64)
         waiting = sorted({*np.flatnonzero(~self.stays).tolist()} - self.needed, key=lambda row: -wide[row])
-        for suspect, along in self._face(waiting):
+        for suspect, pool, along in self._face(waiting, wide):
             if self.stays[suspect] or self.until():
                 continue
-            unused, most, opposed = self.stays & ~self.used, 4 * self.d, met[:0]
-            if along is not None:
-                dear = np.where(unused & (wide > 0), wide, np.inf)
-                if self._cancel(suspect, _find_opposed(dear, along, -2 * wide[suspect], OPPOSED * self.d)):
+            most, opposed = 4 * self.d, met[:0]
+            if pool is not None:
+                dear = np.where(self.used[pool.rows], np.inf, pool.dear)
+                few = pool.rows[_find_opposed(dear, along, -2 * wide[suspect], OPPOSED * self.d)]
+                if self._oppose(suspect, few, pool, score):
                     continue
-                opposed = _find_opposed(dear, along, -2 * wide[suspect], most)
+                opposed = pool.rows[_find_opposed(dear, along, -2 * wide[suspect], most)]
+            unused = self.stays & ~self.used
             # columns among which a conflict is looked for
             some = np.union1d(opposed if len(opposed) else _lowest(score, unused, most), met[unused[met]])
             while not (self.stays[suspect] or suspect in self.needed or self.until()):
@@ -344,39 +372,83 @@ class _Search:
             self._separate()
         return moved
 
-    def _face(self, suspects: list[int]) -> Iterator[tuple[int, Array | None]]:
-        """Each, and how far along its opposite all columns (c,) reach, where that helps."""
-        if self.d > NARROW or self.matrix.even_units() is not None:
-            yield from ((suspect, None) for suspect in suspects)
+    def _face(self, suspects: list[int], wide: Floats) -> Iterator[tuple[int, Pool | None, Array]]:
+        """Each, columns at hand, and how far along its opposite these reach, where that helps."""
+        if self.d > NARROW:
+            yield from ((suspect, None, wide[:0]) for suspect in suspects)
             return
-        most = max(1, min(self.d // 4, 64))  # at once: their products take a quarter of the memory of W
-        for first in range(0, len(suspects), most):
-            some = np.array(suspects[first : first + most])
-            yield from zip(some.tolist(), self.even.products(-self.even.gather(some)), strict=True)
+        done, every = 0, Pool(np.arange(len(wide)), self.even, np.where(wide > 0, wide, np.inf))
+        while done < len(suspects):
+            # what is at hand, and products with it, take a quarter of the memory of W each
+            some, unused = np.array(suspects[done : done + min(AT_ONCE, self.d)]), np.flatnonzero(self.stays & ~self.used)
+            rows = unused[wide[unused] > 0][:: max(4, len(unused) // (POOL * self.d))]
+            pool = Pool(rows, self.even.some(rows), wide[rows])
+            reach = pool.columns.products(-self.even.gather(some))
+            if (pool.dear <= -wide[some[0]] * reach[0]).sum() < 2 * OPPOSED * self.d:
+                pool, some = every, some[: max(1, self.d // 4)]
+                reach = pool.columns.products(-self.even.gather(some))
+            yield from ((suspect, pool, along) for suspect, along in zip(some.tolist(), reach, strict=True))
+            done += len(some)
 
-    def _cancel(self, suspect: int, some: Indices) -> bool:
-        """Whether some columns are in conflict with a suspect, as far as nonnegative least squares tell."""
-        if not len(some):
-            return False
+    def _oppose(self, suspect: int, some: Indices, pool: Pool, score: Floats) -> bool:
+        """Whether some columns are in conflict with a suspect, as far as nonnegative least squares tell, or those that their
+        residual has wrong join them. Of many features separations find these in less time.
+        """
+        left = (some, self.even.gather(np.array([suspect]))[0]) if not len(some) else self._cancel(suspect, some)
+        for _ in range(ROUNDS if self.d <= FEW else 0):
+            crossed = some[:0] if left is None else self._find_crossed(suspect, left[1], some, pool, score)
+            if left is None or not len(crossed):
+                break
+            some = np.union1d(left[0], crossed)
+            left = self._cancel(suspect, some)
+        return suspect in self.needed
+
+    def _cancel(self, suspect: int, some: Indices) -> tuple[Indices, Floats] | None:
+        """Columns of some whose sum with a suspect is the shortest, and that sum (d,), which has all of them right; None where
+        it vanishes: that is a conflict, but for rounding.
+        """
         rows = np.append(some, suspect)
         columns = self.even.gather(rows)
         try:
             x = np.append(nnls(columns[:-1].T, -columns[-1]), 1.0)
         except RuntimeError:
-            return False
-        if not np.linalg.norm(x @ columns) <= AT.vanished * float(x @ np.linalg.norm(columns, axis=1)):
-            return False
+            return None
+        left, size = x @ columns, float(x @ np.linalg.norm(columns, axis=1))
+        length = float(np.linalg.norm(left))
+        if length > AT.vanished * size:
+            return (some[x[:-1] > 0], left) if length > SHORT * size else None
         order = np.argsort(rows)
         order = order[x[order] > 0]
         self._add_conflict(suspect, rows[order], x[order] / x.sum())
-        return True
+        return None
+
+    def _find_crossed(self, suspect: int, left: Floats, some: Indices, pool: Pool, score: Floats) -> Indices:
+        """Columns that a way along ``left`` has wrong first, from a separator with these scores (c,) of what stays, if any are
+        before it has the suspect right: at hand, or unused, or others.
+        """
+        if not left.any():
+            return some[:0]
+        until = -score[suspect] / float(left @ left)
+        step = np.zeros(len(score), np.float64)
+        step[pool.rows] = pool.columns.products(left[None])[0]
+        for free in (~self.used, ~self.used, self.stays):
+            far = np.full(len(score), np.inf)
+            back = free & self.stays & (step < 0)
+            back[some] = False
+            far[back] = -score[back] / step[back]
+            if far.min() < until:
+                nearest = lowest(far, 2 * self.d)
+                return nearest[far[nearest] < np.inf]
+            step = self.even.scores(left, -np.inf)
+        return some[:0]
 
     def _add_conflict(self, suspect: int, rows: Indices, weight: Floats) -> None:
         """A suspect is needed; the conflict counts if it has no point of another."""
         self.needed.add(suspect)
         if not self.used[rows].any():
             self.used[rows] = True
-            self.conflicts.append((self.columns.index[rows], weight))
+            weight = weight * self.length[rows]
+            self.conflicts.append((self.columns.index[rows], weight / weight.sum()))
 
 
 def _find_opposed(dear: Floats, along: Array, level: float, count: int) -> Indices:

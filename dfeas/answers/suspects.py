@@ -33,7 +33,7 @@ from dfeas.linalg.points import Floats
 from dfeas.records import replace
 from dfeas.settings import parse_bytes, require_type
 from dfeas.verify.certificate import Certificate, Check
-from dfeas.verify.core import check_each, find_wrong
+from dfeas.verify.core import check_conflicts, find_wrong
 
 SHOWN = 10
 """Suspects that are printed."""
@@ -302,7 +302,7 @@ class Suspects(Answer):
         blank = Certificate("gordan", self.fingerprint, view=self.view)
         pairs = zip(support, self.weights, strict=True)
         certificates = [replace(blank, support=some, weights=np.array(weights)) for some, weights in pairs]
-        for number, answer in enumerate(check_each(engine, dataset, certificates).answers if certificates else ()):
+        for number, answer in enumerate(check_conflicts(engine, dataset, certificates).answers):
             if not isinstance(answer, Check) or answer.verdict != INFEASIBLE:
                 raise CheckFailedError(f"{SUSPECTS}: conflict {number} is none: its points do not cancel")
 

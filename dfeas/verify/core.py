@@ -114,8 +114,8 @@ def _prove_together(
 
     def compare_checksums(ranges: Iterable[list[Node[Any]]], chosen: Sequence[int] | None) -> Any:
         part: Any = whole(ranges)
-        for certificate in certificates:
-            compare(data, part.checksums, certificate.fingerprint, certificate.view, chosen)
+        for mark, view in dict.fromkeys((each.fingerprint, each.view) for each in certificates):
+            compare(data, part.checksums, mark, view, chosen)
         return part
 
     chosen = checker.choose_blocks(certificates, data) if quick else None
@@ -201,6 +201,14 @@ def _score_rows(block: SignedBlock, rows: Indices, y: Floats) -> tuple[Floats, F
         error = gamma(terms) * (1 + 2 * gamma(terms)) * points.magnitude(np.arange(len(rows)), y) * UP
         error += 4 * terms * TINY * (1 + float(np.abs(y).max()))
         return points.score(y) * block.label[rows], error, points.norm()
+
+
+def check_conflicts(engine: Maps, data: Data, certificates: Sequence[Certificate], *, quick: bool = False) -> Checked:
+    """The same of many conflicts of few points, whose hulls are not measured."""
+    from dfeas.verify.conflicts import Conflicts  # for suspects alone
+
+    shares: list[float] = []
+    return Checked(_prove_group(engine, data, Conflicts(), certificates, quick, shares.append), sum(shares))
 
 
 def find_wrong(engine: Maps, data: Data, separators: Sequence[Certificate]) -> list[tuple[Indices, list[int]]]:

@@ -380,7 +380,7 @@ def _prove_balance(tally: PointTally, upper: float, where: str) -> str | None:
         return f"a point is zero, so no hyperplane{where} has it on its positive side"
     if upper > NEARLY or not tally.support:
         return None
-    points = _stack_points([points for points, _ in tally.support], SUPPORT_ENTRIES)
+    points = stack_points([points for points, _ in tally.support], SUPPORT_ENTRIES)
     if points is None:
         return None
     factors = np.concatenate([factors for _, factors in tally.support])
@@ -405,7 +405,7 @@ def _measure_ball(tally: PointTally, d: int, y: Floats | None) -> float:
     """A lower bound of the radius of the ball about 0 in the hull of the unit points, by their weights or along y (d,)."""
     from dfeas.verify.radius import bound_across, bound_radius
 
-    points = _stack_points([points for points, _ in tally.units], RADIUS_ENTRIES) if tally.units else None
+    points = stack_points([points for points, _ in tally.units], RADIUS_ENTRIES) if tally.units else None
     if points is None or points.shape[1] < d:
         return 0.0
     # each entry is rounded in a view, in a length and in a quotient; a length of sums of d squares is
@@ -415,7 +415,7 @@ def _measure_ball(tally: PointTally, d: int, y: Floats | None) -> float:
     return bound_radius(points, np.concatenate([weights for _, weights in tally.units]), off)
 
 
-def _stack_points(parts: list[Any], most: int) -> Floats | None:
+def stack_points(parts: list[Any], most: int) -> Floats | None:
     """Points of several pieces in one array, sparse ones without the features that none has; None above ``most`` entries."""
     if isinstance(parts[0], np.ndarray):
         return np.concatenate(parts)

@@ -90,9 +90,11 @@ def test_wrong_labels_are_found_and_are_right_when_flipped() -> None:
     assert dfeas.suspects(X, y).points == []
 
 
-def test_few_columns_in_memory_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Passes bring what a sample misses."""
+@pytest.mark.parametrize("power", [0, 60])
+def test_few_columns_in_memory_are_enough(power: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passes bring what a sample misses, in whatever powers of two the features are."""
     X, y, wrong = halves(20_000, 4, 5)
+    X *= 2.0 ** np.array([0, power, 0, -power])
     whole = dfeas.suspects(X, y)
     monkeypatch.setattr("dfeas.analysis.suspects.WHOLE", 0)
     found = dfeas.suspects(X, y)
@@ -105,7 +107,7 @@ def test_few_columns_in_memory_are_enough(monkeypatch: pytest.MonkeyPatch) -> No
     assert limited.at_least <= 5 <= limited.enough
 
 
-@pytest.mark.parametrize("power", [0, 12, 30])
+@pytest.mark.parametrize("power", [0, 12, 30, 60])
 @pytest.mark.parametrize("kind", [np.array, scipy.sparse.csr_array])
 def test_units_of_features_and_storage_make_no_difference(power: int, kind: Any) -> None:
     """Each wrong label is in a conflict of its own, in whatever powers of two the features are."""
