@@ -384,7 +384,7 @@ def solve(
     >>> X = [[1.0, 2.0], [2.0, 1.0], [-1.0, -1.0]]
     >>> result = dfeas.solve(X, [1, 1, -1])
     >>> print(result.verdict, result.proof, result.message, sep="; ")
-    feasible; rigorous; all 3 points are on the positive side; the margin is at least 0.758986
+    feasible; rigorous; all 3 points are on the positive side; the margin is at least 0.79437
     >>> print(dfeas.solve([[1.0], [2.0]], ["a", "b"]).verdict)
     feasible
     >>> print(dfeas.solve([[1.0], [2.0]], ["a", "b"], intercept=False).verdict)

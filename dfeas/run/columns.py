@@ -77,7 +77,7 @@ class Columns(Struct, frozen=True):
         """What signed points show, with factors (n,) that make unit points of them, from where y (dimension,) stands. Raises
         Abandoned where a limit ends it.
         """
-        points = _stored(dataset)
+        points = _whole_array(dataset)
         return None if points is None else run_solver(lambda: self._solve(points, dataset.intercept, y, scale), self.stop)
 
     def _solve(self, points: Array, intercept: bool, y: Floats, scale: Array) -> Found | None:
@@ -178,7 +178,7 @@ def _unit_columns(points: Array, rows: Indices, scale: Array, dimension: int) ->
     return columns
 
 
-def _stored(dataset: Dataset) -> Array | None:
+def _whole_array(dataset: Dataset) -> Array | None:
     """All points (n, m) where they are stored as products take them."""
     array = dataset.points.array if isinstance(dataset.points, SliceReader) else None
     if not isinstance(array, np.ndarray) or not array.flags.c_contiguous:

@@ -67,7 +67,7 @@ class ColumnMatrix(Struct, frozen=True, dict=True):
         factor = np.where(size > noise, 1 / np.maximum(size, noise), 1 / most)
         return self._with(factor / factor.min())
 
-    def even(self) -> ColumnMatrix:
+    def even_out(self) -> ColumnMatrix:
         """With features of one size as far as some columns tell, in products of the same precision."""
         seen = min(300, self.shape[0])
         some = self.some(np.arange(seen) * self.shape[0] // seen)

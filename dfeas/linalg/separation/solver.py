@@ -72,7 +72,7 @@ def separate_from(matrix: ColumnMatrix, y: Floats, score: Floats, most: int) -> 
     columns need to be solved for it; what else was found is unresolved. Returns scores (c,) by w, too.
     """
     with one_thread():
-        even = matrix.even()
+        even = matrix.even_out()
         some = Round(even, even.coordinates(y), at_once=False, score=score)
         C, last = (AT.light_c, AT.plain_c * AT.factor) if some.light else (AT.near_c, AT.thin_c)
         while True:
