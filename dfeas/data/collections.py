@@ -24,7 +24,7 @@ from dfeas.data.labels import Categories, LabelEncoder, encode_array, stored_typ
 from dfeas.data.partitions import LABELS, WHERE, Compute, Counts, chunks_of, compute_here, table_of
 from dfeas.data.source import DataSpec, Source, Transform
 from dfeas.data.storage.layout import default_block_rows
-from dfeas.data.storage.numbers import array_of, exact, is_dask_array, sparse_error, unwrap_array
+from dfeas.data.storage.numbers import array_of, as_declared, exact, is_dask_array, unwrap_array
 from dfeas.data.storage.readers import SliceReader
 from dfeas.data.storage.sparse_readers import Entries, csr_chunks, cut_entries, has_sparse_chunks
 from dfeas.data.storage.zarr_arrays import check_shape
@@ -191,9 +191,8 @@ class LazyRows:
         wanted = [each for each in range(chunk, max(chunk + 1, last)) if each not in self._held]
         computed = self._context.run(self._compute_parts, [self._chunks[each] for each in wanted])
         for each, found in zip(wanted, computed, strict=True):
-            if hasattr(found, "tocsr") and not self._sparse:
-                raise sparse_error(WHERE)
-            points, declared = found if self._sparse else array_of(found, WHERE), int(np.diff(self._ends)[each])
+            points = found if self._sparse else array_of(as_declared(found), WHERE)
+            declared = int(np.diff(self._ends)[each])
             if points.shape[0] != declared:
                 what = f"a chunk of {points.shape[0]} points where {declared} are declared"
                 raise BadInputError(f"{WHERE}: {what}; call compute_chunk_sizes()")
@@ -226,6 +225,7 @@ def in_partitions(X: Any, rows: int) -> Any:
 
 
 def _in_type(block: Any, dtype: np.dtype[Any], where: str) -> NDArray[Any]:
+    block = as_declared(block)
     return array_of(block, where).astype(object) if dtype.hasobject else exact(block, dtype, where)
 
 

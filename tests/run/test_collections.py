@@ -8,7 +8,7 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from scipy.sparse import csr_array, csr_matrix, random_array
+from scipy.sparse import coo_array, csc_matrix, csr_array, csr_matrix, random_array
 
 import dfeas
 from dfeas.errors import BadInputError
@@ -125,5 +125,17 @@ def test_sparse_chunks_are_looked_at_when_they_come(client: Any) -> None:
         assert dfeas.solve(dense, y, **options).verdict == "infeasible"
         with pytest.raises(BadInputError, match=r"1\.000000000001 came as float64, and float32 has no such number"):
             dfeas.solve(wide, y, **options)
-    with pytest.raises(BadInputError, match=r"sparse chunks, declared dense; give map_blocks meta="):
-        dfeas.solve(undeclared, y, client=False)
+        assert dfeas.solve(undeclared, y, **options).verdict == "infeasible"
+
+
+@pytest.mark.parametrize("kind", [csr_array, csc_matrix, coo_array])
+@pytest.mark.parametrize("chunks", [(3, 3), (2, 1)])
+def test_sparse_chunks_that_are_declared_dense_are_dense(kind: Any, chunks: tuple[int, int], client: Any) -> None:
+    X = np.random.default_rng(1).integers(-2, 3, (40, 3)).astype(float)
+    y = X @ [1, 2, -3] > 0.5
+    points = da.from_array(X, chunks=chunks)
+    given = points.map_blocks(kind, meta=np.empty((0, 0)))
+    for options in ({"client": False}, {"client": client}):
+        for verb in (dfeas.solve, dfeas.soft_margin):
+            assert verb(given, y, **options).fingerprint == verb(points, y, **options).fingerprint
+    assert np.array_equal(dfeas.solve(X, y).predict(given).compute(), y)

@@ -232,9 +232,9 @@ def is_missing(value: Any) -> bool:
     return nan or value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
-def sparse_error(where: str) -> BadInputError:
-    """The error for sparse chunks of what is declared to be dense."""
-    return BadInputError(f"{where}: sparse chunks, declared dense; give map_blocks meta=scipy.sparse.csr_array((0, 0))")
+def as_declared(block: Any) -> Any:
+    """A chunk as the array that Dask was told of: a sparse one of what is declared to be dense as a dense one."""
+    return block.toarray() if hasattr(block, "toarray") else block
 
 
 def _blocks(X: Any, take: Callable[[Any, str], NDArray[Any]], where: str) -> NDArray[Any]:
@@ -242,9 +242,7 @@ def _blocks(X: Any, take: Callable[[Any, str], NDArray[Any]], where: str) -> NDA
     grid = X.to_delayed()
     blocks = np.empty(grid.shape, object)
     for place, block in zip(np.ndindex(grid.shape), sys.modules["dask"].compute(*grid.ravel().tolist()), strict=True):
-        if hasattr(block, "toarray"):
-            raise sparse_error(where)
-        found = blocks[place] = take(block, where)
+        found = blocks[place] = take(as_declared(block), where)
         shape = tuple(sizes[i] for sizes, i in zip(X.chunks, place, strict=True))
         known = tuple(there if size != size else size for size, there in zip(shape, found.shape, strict=False))  # nan: unknown
         if known != found.shape:
