@@ -189,7 +189,8 @@ def _whole_array(dataset: Dataset) -> Array | None:
 def scores(points: Array, y: Floats) -> Array:
     """Products (b,) of points (b, m), maybe with an intercept, and y (dimension,) in their precision."""
     direction, m = in_precision(y, points.dtype == np.float32), points.shape[1]
-    score = product(points, direction[:m])
+    with np.errstate(all="ignore"):  # of lengths that float32 does not measure, which the sums say
+        score = product(points, direction[:m])
     if len(y) > m:
         score += direction[m]
     return score

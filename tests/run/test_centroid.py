@@ -261,6 +261,13 @@ def test_lengths_that_float32_does_not_measure_are_left_to_a_method(power: int) 
     assert plain.verdict == scaled.verdict == "feasible"
 
 
+def test_lengths_from_one_end_of_float32_to_the_other_warn_of_nothing() -> None:
+    random, ends = np.random.default_rng(2), np.log([float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max) / 10])
+    X = (random.standard_normal((5865, 255)) * np.exp(random.uniform(*ends, (5865, 1)))).astype(np.float32)
+    label = np.where(X.astype(np.float64) @ random.standard_normal(255) > 0, 1, -1)
+    assert dfeas.solve(X, label, time_limit=1).verdict in ("feasible", "undecided")
+
+
 def test_who_asks_for_more_than_a_separator_gets_passes() -> None:
     X, label = apart(10)
     assert dfeas.solve(X, label).passes == 0
