@@ -218,7 +218,7 @@ def _name_files(dataset: Dataset, points: list[dict[str, Any]]) -> list[dict[str
     return [{**each, "file": file, "row": row} for each, file, row in zip(points, *places.values(), strict=True)]
 
 
-class Pool(Struct, frozen=True, eq=False):
+class Reserve(Struct, frozen=True, eq=False):
     """Unused columns at hand, spread over all."""
 
     rows: Indices  # (p,)
@@ -372,17 +372,17 @@ class _Search:
             self._separate()
         return moved
 
-    def _face(self, suspects: list[int], wide: Floats) -> Iterator[tuple[int, Pool | None, Array]]:
+    def _face(self, suspects: list[int], wide: Floats) -> Iterator[tuple[int, Reserve | None, Array]]:
         """Each, columns at hand, and how far along its opposite these reach, where that helps."""
         if self.d > NARROW:
             yield from ((suspect, None, wide[:0]) for suspect in suspects)
             return
-        done, every = 0, Pool(np.arange(len(wide)), self.even, np.where(wide > 0, wide, np.inf))
+        done, every = 0, Reserve(np.arange(len(wide)), self.even, np.where(wide > 0, wide, np.inf))
         while done < len(suspects):
             # what is at hand, and products with it, take a quarter of the memory of W each
             some, unused = np.array(suspects[done : done + min(AT_ONCE, self.d)]), np.flatnonzero(self.stays & ~self.used)
             rows = unused[wide[unused] > 0][:: max(4, len(unused) // (POOL * self.d))]
-            pool = Pool(rows, self.even.some(rows), wide[rows])
+            pool = Reserve(rows, self.even.some(rows), wide[rows])
             reach = pool.columns.products(-self.even.gather(some))
             if (pool.dear <= -wide[some[0]] * reach[0]).sum() < 2 * OPPOSED * self.d:
                 pool, some = every, some[: max(1, self.d // 4)]
@@ -390,7 +390,7 @@ class _Search:
             yield from ((suspect, pool, along) for suspect, along in zip(some.tolist(), reach, strict=True))
             done += len(some)
 
-    def _oppose(self, suspect: int, some: Indices, pool: Pool, score: Floats) -> bool:
+    def _oppose(self, suspect: int, some: Indices, pool: Reserve, score: Floats) -> bool:
         """Whether some columns are in conflict with a suspect, as far as nonnegative least squares tell, or those that their
         residual has wrong join them. Of many features separations find these in less time.
         """
@@ -422,7 +422,7 @@ class _Search:
         self._add_conflict(suspect, rows[order], x[order] / x.sum())
         return None
 
-    def _find_crossed(self, suspect: int, left: Floats, some: Indices, pool: Pool, score: Floats) -> Indices:
+    def _find_crossed(self, suspect: int, left: Floats, some: Indices, pool: Reserve, score: Floats) -> Indices:
         """Columns that a way along ``left`` has wrong first, from a separator with these scores (c,) of what stays, if any are
         before it has the suspect right: at hand, or unused, or others.
         """

@@ -42,13 +42,14 @@ _spare = local()
 """Of each thread ``moment`` (k, m), the last that was used up, for the next block: fresh memory costs more than sums."""
 
 
-def roundings(kind: np.dtype[Any], sparse: bool, n: int) -> float:
-    """How far |mean| may be from that of weights which sum to 1, of n unit columns in a type: by each product of a tile, whose
-    factors are rounded, by their sum, by that of the weights in runs of 128 and in pairs, and by sums of these in float64.
+def roundings(kind: np.dtype[Any], sparse: bool, n: int, m: int) -> float:
+    """How far |mean| may be from that of weights which sum to 1, of n unit columns (m,) in a type: by each product of a tile,
+    whose factors are rounded, by their sum, by that of the weights in runs of 128 and in pairs, by sums of these in float64,
+    and by the length of what comes of it.
     """
     rows = SPARSE_SUMMED if sparse else SUMMED
     # 64: 16 to 24 roundings of a run, 20 of pairs, 4 of factors, and some to spare
-    return 1.02 * ((rows + 64) * (2.0**-24 if kind == np.float32 else 2.0**-53) + (n / rows + 64) * 2.0**-53)
+    return 1.02 * ((rows + 64) * (2.0**-24 if kind == np.float32 else 2.0**-53) + (n / rows + m + 64) * 2.0**-53)
 
 
 class SoftminAnswer(Struct, frozen=True, eq=False):

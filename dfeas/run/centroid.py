@@ -26,7 +26,7 @@ from dfeas.data.storage.readers import Buffers, Stop, unless_stopped
 from dfeas.linalg.points import Array, Floats, convert_entries, working_type
 from dfeas.methods.protocol import Bracket, Evidence
 from dfeas.records import replace
-from dfeas.run.columns import Columns, scores
+from dfeas.run.columns import ColumnSolver, scores
 from dfeas.run.recovery import separator
 from dfeas.run.session import Session, Surveyed, note_checksums
 from dfeas.run.task import Outcome, without_a_pass
@@ -59,7 +59,7 @@ class Sums(Struct, frozen=True, eq=False):
         return cls(total, positive, measured, np.concatenate([each.scale for each in parts]))
 
 
-def ask_centroid(session: Session, method: str, columns: Columns | None) -> tuple[Surveyed, Outcome | None]:
+def ask_centroid(session: Session, method: str, columns: ColumnSolver | None) -> tuple[Surveyed, Outcome | None]:
     """What the checker proves of the sum of points in memory, dense ones, in the place of a ``method``, or of what they show as
     ``columns`` from there, and what takes the place of a survey; of data where neither tells its reads. There are several
     blocks: few points have the same separator as an array, sparse or in a file.

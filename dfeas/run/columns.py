@@ -31,8 +31,7 @@ from dfeas.linalg.separation.solver import SEPARATED, separate_from
 from dfeas.linalg.separation.sparse_columns import column_matrix
 from dfeas.methods.protocol import Bracket, Evidence, Facts, Sparse
 from dfeas.methods.working_set.batches import held_columns, left_columns
-from dfeas.passes.block import Columns as Lowest
-from dfeas.passes.block import in_precision
+from dfeas.passes.block import Columns, in_precision
 from dfeas.run.recovery import separator
 from dfeas.run.solver_thread import run_solver
 from dfeas.verify.certificate import Certificate
@@ -57,14 +56,14 @@ class Found(Struct, frozen=True, eq=False):
     evidence: Evidence
 
 
-class Columns(Struct, frozen=True):
+class ColumnSolver(Struct, frozen=True):
     """How points are solved: in what memory, and until when."""
 
     facts: Facts
     stop: Callable[[], bool]
 
     @classmethod
-    def for_run(cls, dataset: Dataset, facts: Facts, memory: int, stop: Callable[[], bool]) -> Columns | None:
+    def for_run(cls, dataset: Dataset, facts: Facts, memory: int, stop: Callable[[], bool]) -> ColumnSolver | None:
         """None where they are more than a run may have in ``memory``."""
         return None if dataset.bytes > memory else cls(facts, stop)
 
@@ -106,12 +105,12 @@ class Columns(Struct, frozen=True):
         return Found(separator(solution.y, ""), Evidence(bracket, lambda: sparse, solution.steps, nearest=near))
 
 
-def _take_lowest(points: Array, intercept: bool, scale: Array, score: Floats, count: int) -> Lowest:
+def _take_lowest(points: Array, intercept: bool, scale: Array, score: Floats, count: int) -> Columns:
     """Signed unit columns of so many points, a copy."""
     rows = np.sort(lowest(score, count))
     some = points[rows]
     length = np.sqrt(np.einsum("ij,ij->i", some, some, dtype=np.float64) + intercept)
-    return Lowest(rows, with_ones(some) if intercept else some, np.sign(scale[rows]) / length)
+    return Columns(rows, with_ones(some) if intercept else some, np.sign(scale[rows]) / length)
 
 
 def _are_many(score: Array, points: Array) -> bool:
@@ -123,7 +122,7 @@ def _learn(points: Array, y: Floats, scale: Array) -> tuple[Floats, Indices | No
     """A direction that separates a sample of points, beginning with that of least squares for a sum y: where features depend on
     each other, that of the sum has many wrong. If none does, the best, and the points that its margin touches.
     """
-    few = min(len(points), ACTIVE * len(y))
+    few = ACTIVE * len(y)  # of so few features several blocks have more points
     for count in (few, max(few, math.isqrt(points.size))):
         rows = np.arange(count) * len(points) // count
         columns = _unit_columns(points, rows, scale, len(y))

@@ -317,7 +317,9 @@ class VerdictTask(Task[Outcome]):
         evidence, took = self.method.evidence(self.state), engine.cost
         busy = (took.read_seconds + took.scan_seconds) / max(1, engine.parallel)
         upper = float(evidence.bracket.upper)
-        wider = max(upper, min(1.0, upper + self.rounded))
+        # 4: roundings of a step that adds what it has found to an average
+        off = self.rounded and self.rounded + 4 * evidence.iterations * 2.0**-53
+        wider = max(upper, min(1.0, upper + off))
         return Record(
             iterations=evidence.iterations,
             margin_lower=evidence.bracket.lower,

@@ -92,10 +92,10 @@ class VerdictTarget(Struct, frozen=True, dict=True):
         if name != TRAITS.name or read or dataset.entries is not None or not dataset.in_memory or dataset.blocks == 1:
             return None, None
         from dfeas.run.centroid import ask_centroid  # of arrays in memory only
-        from dfeas.run.columns import Columns
+        from dfeas.run.columns import ColumnSolver
 
         facts = facts_of(dataset, asked.memory)
-        columns = Columns.for_run(dataset, facts, asked.memory, asked.limits.until(never))
+        columns = ColumnSolver.for_run(dataset, facts, asked.memory, asked.limits.until(never))
         surveyed, outcome = ask_centroid(self.session, name, columns)
         return surveyed, None if outcome is None else {name: outcome}
 
@@ -139,7 +139,7 @@ class VerdictTarget(Struct, frozen=True, dict=True):
             task.kernel, task.view, task.fingerprint = job.kernel, labelled.view, labelled.fingerprint
             if method.traits.weighs_all and geometry.weighs_by_block:
                 kind = working_type(dataset.dtype) if job.tolerance is None else np.dtype(np.float64)
-                task.rounded = roundings(kind, dataset.entries is not None, dataset.n)
+                task.rounded = roundings(kind, dataset.entries is not None, labelled.n, labelled.dimension)
             task.inspector, task.portions, task.brief = session.checking, portions, geometry.brief(facts)
             tasks.append(task)
         return tasks

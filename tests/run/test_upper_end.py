@@ -48,4 +48,4 @@ def test_sums_of_many_equal_points_are_off_by_no_more_than_is_said(sparse: bool,
     weights, total = np.full((k, t), np.float32(1.1 / t)), np.zeros((k, m))
     expected = weights.astype(np.float64) @ points.astype(np.float64)
     add_combinations(total, weights, scipy.sparse.csr_array(points) if sparse else points)
-    assert np.abs(total - expected).max() <= roundings(np.dtype(np.float32), sparse, t) / 3
+    assert np.abs(total - expected).max() <= roundings(np.dtype(np.float32), sparse, t, m) / 3
