@@ -165,7 +165,9 @@ def _inside(kept: ScaledCones, x: Floats) -> ScaledCones | None:
 
 def _features(rows: Tile) -> NDArray[np.bool_]:
     """Features (m,) with entries."""
-    return rows.any(axis=0) if isinstance(rows, np.ndarray) else np.bincount(rows.indices, minlength=rows.shape[1]) > 0
+    if isinstance(rows, np.ndarray):
+        return np.asarray(rows.any(axis=0))
+    return np.bincount(rows.indices, minlength=rows.shape[1]) > 0
 
 
 def _keep_rows(block: Block, rows: Indices, factor: Floats) -> ScaledCones:

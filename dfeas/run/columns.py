@@ -129,7 +129,7 @@ def _learn(points: Array, y: Floats, scale: Array) -> tuple[Floats, Indices | No
         if count == few:
             square = columns.T @ columns
             square.reshape(-1)[:: len(y) + 1] += 1e-9 * np.trace(square)  # of dependent features
-            y = np.linalg.solve(square, y)
+            y = np.linalg.solve(square, y).astype(np.float64, copy=False)
         solution, _ = separate_from(column_matrix(columns, np.ones(count)), y, columns @ y, count)
         y = solution.y
         if solution.outcome != SEPARATED:

@@ -135,7 +135,7 @@ def _are_balanced(points: Floats, weights: Floats) -> NDArray[np.bool_]:
 
 def _powers(points: Floats, axis: int) -> Floats:
     """Powers of two that bring the largest entries along an axis to about 1."""
-    return np.ldexp(1.0, -np.frexp(np.abs(points).max(axis=axis, keepdims=True))[1])
+    return np.asarray(np.ldexp(1.0, -np.frexp(np.abs(points).max(axis=axis, keepdims=True))[1]))
 
 
 def _is_balanced(data: Data, points: Any, sign: NDArray[np.int8], weights: Floats) -> bool:
