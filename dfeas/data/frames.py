@@ -270,8 +270,21 @@ def compute_in_order(values: Any) -> Any:
     """What is lazy, in memory, a shuffled frame in the order of all who ask; else as it is."""
     if not hasattr(values, "compute"):
         return values
+    require_partitions(values)
     with rows_in_order():
         return values.compute()
+
+
+def require_partitions(frame: Any) -> None:
+    """Raise BadInputError for what Dask persisted in fewer partitions than it counts, so that nothing of it can be computed."""
+    expression = getattr(frame, "expr", None)  # dask/dask#12488
+    for node in expression.walk() if expression is not None else ():
+        if type(node).__name__ == "FromGraph" and len(node.operand("keys")) < node.npartitions:
+            raise BadInputError(
+                f"a persisted Dask frame that cannot be computed: Dask counts {node.npartitions} partitions where it joined them to "
+                f"{len(node.operand('keys'))}, as it does to chosen columns of read_parquet; persist all columns, and choose "
+                "afterwards: frame.persist()[columns]; or persist frame[columns].repartition(npartitions=frame.npartitions)"
+            )
 
 
 def rows_in_order() -> Any:

@@ -29,6 +29,7 @@ from dfeas.data.frames import (
     plain_column,
     require_aligned,
     require_file,
+    require_partitions,
     rows_in_order,
     values_of,
 )
@@ -197,7 +198,8 @@ def chunks_of(array: Any) -> list[Any]:
 
 
 def partitions_of(frame: Any) -> list[Any]:
-    """Those of a Dask frame, in the same order each time."""
+    """Those of a Dask frame, in the same order each time. Raises BadInputError for one that lacks some."""
+    require_partitions(frame)
     with rows_in_order():
         return list(frame.to_delayed())
 

@@ -128,6 +128,20 @@ def test_what_a_closed_client_had_is_said_as_that(client: Client) -> None:
             dfeas.solve(lazy, people(0, True)["label"].to_numpy(), client=given)
 
 
+@pytest.mark.parametrize("verb", [dfeas.solve, dfeas.check_separation, dfeas.suspects])
+def test_a_frame_whose_partitions_dask_lost_is_refused_with_what_works(verb: Any, client: Client, tmp_path: Path) -> None:
+    frame = people(0, True)
+    with client.as_current():
+        lazy, columns = (
+            parquet(frame.assign(**{f"more{i}": 1.0 * i for i in range(20)}), tmp_path / "data", 4),
+            [*FEATURES, "label"],
+        )
+        with pytest.raises(dfeas.BadInputError, match=r"Dask counts 4 partitions .*frame\.persist\(\)\[columns\]; or persist"):
+            verb(lazy[columns].persist(), "label")
+        for works in (lazy.persist()[columns], lazy[columns].repartition(npartitions=lazy.npartitions).persist()):
+            verb(works, "label")
+
+
 def test_a_file_that_is_gone_is_no_loss_of_the_cluster(client: Client, tmp_path: Path) -> None:
     lazy = parquet(people(0, True), tmp_path / "data", 3)
     (tmp_path / "data" / "part001.parquet").unlink()
