@@ -281,8 +281,8 @@ def require_partitions(frame: Any) -> None:
     for node in expression.walk() if expression is not None else ():
         if type(node).__name__ == "FromGraph" and len(node.operand("keys")) < node.npartitions:
             raise BadInputError(
-                f"a persisted Dask frame that cannot be computed: Dask counts {node.npartitions} partitions where it joined them to "
-                f"{len(node.operand('keys'))}, as it does to chosen columns of read_parquet; persist all columns, and choose "
+                f"a persisted Dask frame that cannot be computed: Dask counts {node.npartitions} partitions and has "
+                f"{len(node.operand('keys'))}, as of chosen columns of read_parquet; persist all columns, and choose "
                 "afterwards: frame.persist()[columns]; or persist frame[columns].repartition(npartitions=frame.npartitions)"
             )
 

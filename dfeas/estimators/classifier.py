@@ -172,7 +172,8 @@ def weights_of(weights: Any, X: Any, n: int) -> Floats:
     """Weights (n,) >= 0 of points."""
     with value_errors():
         require_aligned(X, weights, "sample_weight")
-        given = exact(values_of(weights, "sample_weight"), np.float64, "sample_weight")
+        values = [weights] * n if isinstance(weights, Real) else values_of(weights, "sample_weight")
+        given = exact(values, np.float64, "sample_weight")
     return np.asarray(_check_sample_weight(given, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True))
 
 

@@ -3,7 +3,10 @@
 import inspect
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from copy import deepcopy
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -78,9 +81,30 @@ HOSTILE: dict[str, Callable[[Any, Path], Any]] = {
     "virtual": virtual,
     "dates": lambda clean, path: clean.astype("i8").astype("M8[s]"),
     "text": lambda clean, path: clean.astype("U8"),
+    "generator": lambda clean, path: (each for each in clean.tolist()),
+    "object": lambda clean, path: object(),
+    "set": lambda clean, path: set(clean.ravel().tolist()),
+    "function": lambda clean, path: len,
+    "future": lambda clean, path: Future(),
+    "bytes": lambda clean, path: clean.tobytes(),
+    "date": lambda clean, path: date(2020, 1, 1),
+    "mapping": lambda clean, path: {"a": clean},
+    "empty": lambda clean, path: clean[:0],
+    "empty list": lambda clean, path: [],
+    "nothing at a path": lambda clean, path: str(path / "nothing.npy"),
+    "number": lambda clean, path: 1.5,
+    "NaN": lambda clean, path: with_first(clean, np.nan, float),
+    "infinite": lambda clean, path: with_first(clean, -np.inf, float),
+    "decimal NaN": lambda clean, path: with_first(clean, Decimal("NaN")),
+    "records": lambda clean, path: np.zeros(clean.shape, [("a", "f8"), ("b", "f8")]),
+    "arrays in arrays": lambda clean, path: with_first(clean, np.ones(2)),
+    "frame with text": lambda clean, path: pd.DataFrame({"a": ["u"] * len(clean), "b": 1.0}),
 }
-TAKEN = {("S", "3-d")} | {(name, kind) for name in LABELS for kind in ("text", "wide", "wide beside floats")}
+TAKEN = {("S", "3-d"), ("sample_weight", "number"), ("X", "frame with text")}
+TAKEN |= {(name, kind) for name in LABELS for kind in ("text", "wide", "wide beside floats")}
 """What may have an answer."""
+OF_SCIKIT_LEARN = ("Input X contains NaN", "Expected 2D array, got")
+"""Beginnings of its errors, which have several lines: its own checks of estimators look for them."""
 
 
 def verbs(run: Path, certificate: Any) -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]:
@@ -148,6 +172,7 @@ def outcome(verb: Callable[..., Any], arguments: dict[str, Any]) -> str:
     try:
         return f"taken: {str(verb(**arguments))[:60]!r}"
     except (dfeas.DfeasError, ValueError) as error:
-        return f"several lines: {str(error)[:80]!r}" if "\n" in str(error) else ""
+        lines = 1 if str(error).startswith(OF_SCIKIT_LEARN) else len(str(error).splitlines())
+        return f"several lines: {str(error)[:80]!r}" if lines > 1 else ""
     except Exception as error:  # noqa: BLE001  whatever it is
         return f"{type(error).__name__}: {str(error)[:100]!r}"

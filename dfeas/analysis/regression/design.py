@@ -323,7 +323,7 @@ def find_missing(series: nw.Series[Any]) -> NDArray[np.bool_]:
     return gap
 
 
-def find_gaps(values: Any, columns: Sequence[str] | None = None) -> NDArray[np.bool_]:
+def find_gaps(values: Any, columns: Sequence[str] | None = None, where: str = "the rows") -> NDArray[np.bool_]:
     """Which rows of a frame, a series, an array or a sparse matrix miss a value, in some columns or in any."""
     if is_frame(values):
         frame = open_frame(values, "the frame")
@@ -335,12 +335,12 @@ def find_gaps(values: Any, columns: Sequence[str] | None = None) -> NDArray[np.b
     if hasattr(values, "tocoo"):
         rows = values.tocoo()
         return np.isin(np.arange(values.shape[0]), rows.row[np.isnan(rows.data)])
-    array: NDArray[Any] = array_of(values, "the rows")
+    array: NDArray[Any] = array_of(values, where)
     if array.dtype.kind not in "OT":
         gap = np.isnan(array) if array.dtype.kind == "f" else np.zeros(array.shape, np.bool_)
     else:
         gap = np.array([is_missing(each) for each in array.ravel().tolist()], np.bool_)
-    return np.asarray(gap.reshape(len(array), -1).any(axis=1), np.bool_)
+    return np.asarray(gap.reshape(array.shape[0] if array.ndim else 1, -1).any(axis=1), np.bool_)
 
 
 def note_dropped(dropped: int, rows: int) -> tuple[str, ...]:

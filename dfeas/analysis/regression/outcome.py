@@ -326,7 +326,7 @@ def weightless(rows: int, counted: int) -> tuple[str, ...]:
 def flat(y: Any, where: str = "y", rows: Labels | None = None) -> NDArray[Any]:
     """An outcome as an array (n,). Raises BadInputError for one that is missing somewhere, or no array of numbers or text."""
     numbers = isinstance(y, np.ndarray) and y.dtype.kind not in "OT"
-    _require_values(np.zeros(0, np.bool_) if numbers else find_gaps(y), where, rows)
+    _require_values(np.zeros(0, np.bool_) if numbers else find_gaps(y, where=where), where, rows)
     values = array_of(accept_array(values_of(y, where), where), where)
     values = exact(values, np.float64, where) if values.dtype.kind == "f" and values.dtype.itemsize > 8 else values
     if is_categorical(y):  # classes, also where they are called by numbers

@@ -12,7 +12,7 @@ import sys
 from base64 import b64decode
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from numbers import Real
+from numbers import Number, Real
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,8 @@ _CALLS = {
     "toPandas": "{}.toPandas()",
     "to_pandas": "{}.to_pandas()",
     "readline": "its path",
-    "send": "numpy.array(list({}))",
+    "__next__": "numpy.array(list({}))",
+    "add_done_callback": "what comes of it, as by result(), or dask.array.from_delayed({}, (n, m), float)",  # a future
 }
 """What makes numbers of objects of other libraries, by what only these have."""
 
@@ -56,6 +57,8 @@ def array_of(values: Any, where: str) -> NDArray[Any]:
         if not isinstance(values, list | tuple):
             raise _no_numbers(values, where) from None
         raise BadInputError(f"{where}: rows of different lengths; give a rectangular array") from None
+    if array.shape == () and array.dtype == object and not isinstance(values, Number | np.ndarray) and not is_missing(values):
+        raise _no_numbers(values, where)
     if array.dtype.names is not None:
         raise BadInputError(f"{where}: an array of records, which have names; give pandas.DataFrame({where})")
     if isinstance(values, list | tuple):
