@@ -217,21 +217,26 @@ class PenalisedLikelihood:
         """None where it is below what float64 holds."""
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             t = self.Q @ g + self.offset
-            mean = np.exp(t) if self.counts else scipy.special.expit(t)
-            weight = mean if self.counts else mean * scipy.special.expit(-t)
+            if self.counts:
+                mean = weight = np.exp(t)
+                value, residual = self.y @ t - mean.sum(), self.y - mean
+            else:  # of rows that are separated the terms of y and of the mean nearly cancel: those that stay are added
+                mean, rest = scipy.special.expit(t), scipy.special.expit(-t)
+                weight = mean * rest
+                value = -(self.y @ np.logaddexp(0.0, -t) + (1 - self.y) @ np.logaddexp(0.0, t))
+                residual = self.y * rest - (1 - self.y) * mean
             half = np.sqrt(weight)[:, None] * self.Q
             information = half.T @ half
-            value = self.y @ t - (mean if self.counts else np.logaddexp(0.0, t)).sum()
         if not (np.isfinite(value) and np.isfinite(information).all()):
             return None
-        try:
-            lower = np.linalg.cholesky(information)
-        except np.linalg.LinAlgError:
+        unit, R = np.linalg.qr(half)  # which has the determinant of nearly dependent rows to more digits than their products
+        size = np.abs(R.diagonal())
+        if not (size > 0).all():
             return None
-        hat = (scipy.linalg.solve_triangular(lower, half.T, lower=True) ** 2).sum(axis=0)
-        residual = self.y - mean + hat * (0.5 if self.counts else 0.5 - mean)
+        hat = np.einsum("ij,ij->i", unit, unit)
+        residual += hat * (0.5 if self.counts else 0.5 - mean)
         curvature = information if self.counts else half.T @ ((1 + hat)[:, None] * half)
-        return Slope(float(value + np.log(lower.diagonal()).sum()), self.Q.T @ residual, information, curvature)
+        return Slope(float(value + np.log(size).sum()), self.Q.T @ residual, information, curvature)
 
     def maximise(self, g: Floats, free: int) -> Held:
         """Where it is largest over the first ``free`` coordinates. Raises UndecidedError where that was not found."""

@@ -1,5 +1,6 @@
 """Firth's penalised likelihood: published numbers, an exact theorem, and the definition of each number it returns."""
 
+import flint
 import numpy as np
 import pandas as pd
 import pytest
@@ -137,3 +138,34 @@ def test_columns_that_follow_from_others_have_no_estimates() -> None:
     assert np.isnan(fit.coef).tolist() == np.isnan(fit.p).tolist() == [True, False, True, False, True, False]
     np.testing.assert_allclose(fit.coef[[1, 3, 5]], plain.coef, rtol=1e-7)
     assert fit.notes[-1] == "no estimates of 0, 2, 4: as far as float64 tells, they follow from columns before them"
+
+
+def distance(Z: NDArray[np.float64], y: NDArray[np.int64], b: NDArray[np.float64]) -> float:
+    """That of coefficients b to the maximum of a logistic regression, in standard errors, by one step with 300 bits."""
+    with flint.ctx.workprec(300):
+        rows = flint.arb_mat(Z.tolist())
+        t = rows * flint.arb_mat([[value] for value in b.tolist()])
+        mean = [1 / (1 + (-t[i, 0]).exp()) for i in range(len(Z))]
+        rest = [1 / (1 + t[i, 0].exp()) for i in range(len(Z))]
+        half = flint.arb_mat([[(mean[i] * rest[i]).sqrt() * value for value in row] for i, row in enumerate(Z.tolist())])
+        inverse = (half.transpose() * half).inv()
+        other = half * inverse
+        hat = [sum(other[i, j] * half[i, j] for j in range(len(b))) for i in range(len(Z))]
+        residual = [(rest[i] if y[i] else -mean[i]) + hat[i] * (flint.arb("0.5") - mean[i]) for i in range(len(Z))]
+        score = rows.transpose() * flint.arb_mat([[value] for value in residual])
+        return float((score.transpose() * inverse * score)[0, 0].sqrt())
+
+
+@pytest.mark.parametrize(("n", "m"), [(300, 1), (300, 4), (1000, 2), (2000, 1)])
+def test_many_rows_that_a_hyperplane_separates_have_a_maximum(n: int, m: int) -> None:
+    """It is far away: hundreds of standard deviations, where both sums of the likelihood are large and cancel."""
+    rng = np.random.default_rng(n + m)
+    X = rng.normal(size=(n, m))
+    y = (X @ rng.normal(size=m) > 0).astype(int)
+    fit = dfeas.firth(X, y)
+    assert np.abs(fit.coef).max() > 40
+    assert distance(np.hstack([X, np.ones((n, 1))]), y, fit.coef) < 1e-7
+    ends = np.array([fit.low, fit.high])
+    assert np.isfinite(ends).all()
+    assert (ends[0] < fit.coef).all()
+    assert (fit.coef < ends[1]).all()
