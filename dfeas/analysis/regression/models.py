@@ -252,8 +252,8 @@ class Formula:
             raise UsageError(f"formula {text!r}: {of_cox}")
         try:
             if not trusted:
-                require_no_code(_FACTOR.sub("C(", without_bar(text)))
-            self._parsed: Any = formulaic.Formula(_FACTOR.sub("C(", without_bar(text)), _context={DOT: columns})
+                require_no_code(without_bar(text))
+            self._parsed: Any = formulaic.Formula(without_bar(text), _context={DOT: columns})
         except (self._error, SyntaxError) as error:
             raise UsageError(f"formula {text!r}: {_line(error)}") from None
         if not hasattr(self._parsed, "lhs") or len(list(self._parsed.lhs)) != 1:
@@ -440,8 +440,8 @@ def _count_bits(node: ast.AST) -> float:
 
 
 def without_bar(text: str) -> str:
-    """Fixed effects behind a bar, ``y ~ x | f + g``, as categories. Raises UsageError for a second bar."""
-    plain, *effects = re.split(r"\|(?![^(]*\))", text)
+    """Fixed effects behind a bar, ``y ~ x | f + g``, and factors of R as categories. Raises UsageError for a second bar."""
+    plain, *effects = re.split(r"\|(?![^(]*\))", _FACTOR.sub("C(", text))
     if len(effects) > 1:
         raise UsageError(f"formula {text!r}: expected one bar, before fixed effects; instruments are another question")
     terms = [term.strip() for part in effects for term in part.split("+")]
