@@ -234,6 +234,9 @@ def absent(path: Any) -> str:
         folder = before.rpartition("/")[0] or ("/" if before.startswith("/") else ".")
         table = str(path).endswith((".parquet", ".pq", "*"))
         what = f"give the folder {folder}: all .parquet files below it are one table" if table else "give one file"
+        if str(path).endswith((".csv", ".tsv", ".txt")):
+            tab = ", sep='\\t'" if str(path).endswith(".tsv") else ""
+            what += either(f", or the frame dask.dataframe.read_csv({str(path)!r}{tab})", ", or make Parquet of them")
         return f"{path}: no .parquet file matches, and patterns are expanded for these only; {what}"
     try:
         beside = [each.name for each in islice(path.parent.iterdir(), MOST_BESIDE)]

@@ -209,7 +209,7 @@ def _point_weights(weights: Any, n: int) -> Floats | None:
     if isinstance(weights, str | Path):
         name = str(local(weights, "weights"))
         if not Path(name).is_file():
-            raise BadInputError(f"{name}: no such file of weights")
+            raise BadInputError(f"{name}: no such file of weights; of a column give its values, an array")
         weights = load_npy(Path(name))
     array = exact(accept_array(values_of(weights, name), name), np.float64, name)
     if array.shape != (n,):
