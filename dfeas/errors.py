@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import islice
 from shlex import quote
 from typing import Any
@@ -128,12 +128,30 @@ def either(python: str, typed: str) -> str:
 
 def spell(name: str, value: Any = None) -> str:
     """An argument of a verb in the text of an error, which says ``eps=0.01`` in Python, ``--eps 0.01`` on the command line."""
-    value = getattr(value, "item", lambda: value)()
+    value = value.item() if getattr(value, "size", 0) == 1 and hasattr(value, "item") else value
     argument = _IN_PYTHON.get(name, name)
-    called = argument if value is None else f"{argument}={value!r}"
+    called = argument if value is None else f"{argument}={brief(value)}"
     typed = f"--{'no-' if value is False else ''}{name.replace('_', '-')}"
-    typed += "" if value is None or isinstance(value, bool) else f" {quote(str(value))}"
+    typed += (
+        "" if value is None or isinstance(value, bool) else f" {quote(_cut(value) if isinstance(value, str) else brief(value))}"
+    )
     return either(called, _FLAGS.get(called, typed))
+
+
+LONGEST = 200
+"""Characters of a value, or of a name, that a text has."""
+
+
+def brief(value: Any, longest: int = LONGEST, say: Callable[[Any], str] = repr) -> str:
+    """A value as texts have it. Python makes no text of integers of more than 4300 digits."""
+    try:
+        return _cut(say(value), longest)
+    except ValueError:
+        return f"one of type {type(value).__name__} with thousands of digits"
+
+
+def _cut(text: str, longest: int = LONGEST) -> str:
+    return text if len(text) <= longest else f"{text[:longest]}.."
 
 
 def spell_ingest(src: object, out: str, **labels: object) -> str:
@@ -205,7 +223,8 @@ def none_of(name: object, names: Iterable[object]) -> str:
     """What is none of some names, which of them it is near to, and all of them, each once."""
     each = list(dict.fromkeys(map(str, names)))
     listed = ", ".join(each[:MOST_NAMES]) + (", .." if len(each) > MOST_NAMES else "")
-    return f"{name}{near(name, each) or ';'} expected {listed}"
+    said = name if isinstance(name, str) else brief(name)
+    return f"{_cut(said)}{near(said, each) or ';'} expected {listed}"
 
 
 def absent(path: Any) -> str:
@@ -215,6 +234,9 @@ def absent(path: Any) -> str:
         folder = before.rpartition("/")[0] or ("/" if before.startswith("/") else ".")
         table = str(path).endswith((".parquet", ".pq", "*"))
         what = f"give the folder {folder}: all .parquet files below it are one table" if table else "give one file"
+        if str(path).endswith((".csv", ".tsv", ".txt")):
+            tab = ", sep='\\t'" if str(path).endswith(".tsv") else ""
+            what += either(f", or the frame dask.dataframe.read_csv({str(path)!r}{tab})", ", or make Parquet of them")
         return f"{path}: no .parquet file matches, and patterns are expanded for these only; {what}"
     try:
         beside = [each.name for each in islice(path.parent.iterdir(), MOST_BESIDE)]

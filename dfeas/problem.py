@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from dfeas.data.source import SCALES, DataSpec, Transform
 from dfeas.data.storage.numbers import array_of
-from dfeas.errors import BadInputError, UsageError, either, none_of, spell
+from dfeas.errors import BadInputError, UsageError, brief, either, none_of, spell
 from dfeas.records import names_of, replace
 from dfeas.settings import require_type, require_types
 
@@ -193,10 +193,10 @@ class Objective(Struct, frozen=True):
         """All values of C, ascending."""
         try:
             values = sorted({float(value) for value in array_of(self.C, "C").reshape(-1).tolist()})
-        except (BadInputError, TypeError, ValueError):
+        except (BadInputError, TypeError, ValueError, OverflowError):
             values = []
         if not values or not all(1e-30 <= value <= 1e30 for value in values):
-            raise UsageError(f"C {self.C}: expected a number above 0, or several, from 1e-30 to 1e30")
+            raise UsageError(f"C {brief(self.C, say=str)}: expected a number above 0, or several, from 1e-30 to 1e30")
         return tuple(values)
 
     @property
@@ -208,11 +208,11 @@ class Objective(Struct, frozen=True):
             return None
         try:
             both = () if isinstance(self.class_weight, str) else tuple(float(value) for value in self.class_weight)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             both = ()
         if len(both) != 2 or not all(0 <= value < np.inf for value in both):
             what = "expected two numbers of at least 0, for the classes -1 and +1, or balanced"
-            raise UsageError(f"class weights {self.class_weight}: {what}")
+            raise UsageError(f"class weights {brief(self.class_weight, say=str)}: {what}")
         return both
 
 

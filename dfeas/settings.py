@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import reprlib
 import site
 import sys
 from collections.abc import Callable, Collection, Mapping, Set
@@ -20,7 +19,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct, structs
 
-from dfeas.errors import UsageError, spell
+from dfeas.errors import UsageError, brief, spell
 from dfeas.machine import limit_threads, memory_bytes
 from dfeas.records import names_of
 
@@ -227,19 +226,28 @@ limit_threads(partial(read_setting, "threads"))
 
 _IS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "bool": ("True or False", lambda value: isinstance(value, bool | np.bool_)),
-    "int": ("a whole number", lambda value: _is_number(value) and value == value // 1),
+    "int": ("a whole number", lambda value: _is_number(value) and value == value // 1 and abs(value) < 2**63),
     "float": ("a number", lambda value: _is_number(value)),
     "str": ("text", lambda value: isinstance(value, str)),
     "Path": ("a path", lambda value: isinstance(value, os.PathLike)),
     "None": ("None", lambda value: value is None),
-    "Sequence": ("several", lambda value: hasattr(value, "__len__") and not isinstance(value, str | bytes | Mapping | Set)),
+    "Sequence": (
+        "several",
+        lambda value: (
+            getattr(value, "shape", (0,)) != ()
+            and hasattr(value, "__len__")
+            and not isinstance(value, str | bytes | Mapping | Set)
+        ),
+    ),
     "Callable": ("a function", callable),
 }
 """What is expected where an annotation says so, and whether a value is that; of other annotations nothing is known."""
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool | np.bool_)
+    """Whether float64 has it, but for its last digits."""
+    whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**1023
+    return whole or isinstance(value, float | np.integer | np.floating)
 
 
 def require_type(name: str, value: Any, annotation: str) -> None:
@@ -248,7 +256,7 @@ def require_type(name: str, value: Any, annotation: str) -> None:
     if not kinds or any(_IS[kind][1](value) for kind in kinds):
         return
     expected = " or ".join(_IS[kind][0] for kind in kinds if kind != "None")
-    raise UsageError(f"{spell(name)}={reprlib.repr(value)}: expected {expected}")
+    raise UsageError(f"{spell(name)}={brief(value, 60)}: expected {expected}")
 
 
 @cache
@@ -258,12 +266,20 @@ def _kinds_of(annotation: str) -> list[str]:
     return kinds if all(kind in _IS for kind in kinds) else []
 
 
+@cache
+def _annotations_of(record: Any) -> dict[str, str]:
+    """Of fields, also of those that a class below names."""
+    each = {name: text for kind in record.__mro__[::-1] for name, text in getattr(kind, "__annotations__", {}).items()}
+    return {name: each[name] for name in names_of(record)}
+
+
 def require_types(values: Any, names: Collection[str] | None = None) -> None:
     """Raise UsageError for a field of options, of all or of these, that is not what its annotation says."""
     put = structs.force_setattr if isinstance(values, Struct) else object.__setattr__
-    for name in names_of(type(values)):
+    record: Any = type(values)
+    for name, kind in _annotations_of(record).items():
         if names is None or name in names:
-            value, kind = getattr(values, name), type(values).__annotations__[name]
+            value = getattr(values, name)
             require_type(name, value, kind)
             if isinstance(value, float | np.number) and "int" in kind.split(" | ") and "float" not in kind:
                 put(values, name, int(value))

@@ -49,6 +49,7 @@ from dfeas.errors import BadInputError, UsageError, format_bytes
 from dfeas.linalg.csr import with_data
 from dfeas.records import replace
 from dfeas.run.resources import Limits, Resources
+from dfeas.settings import require_type
 
 __all__ = ["Advice", "Separated", "Separations", "check_separation"]
 
@@ -163,6 +164,7 @@ def check_separation(
     >>> print(found.advice[0])
     merge level c of ward (2 of 2 rows are 1) with a (1 of 3 rows are 1): then the estimates are finite
     """
+    require_type("outcome", outcome, "str | None")
     limits = Limits.begun(max_passes, time_limit)
     without: tuple[str, ...] = ()
     formula, times = isinstance(X, str) and "~" in X and not X.startswith("~/"), None

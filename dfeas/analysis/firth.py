@@ -33,6 +33,7 @@ from dfeas.analysis.regression.outcome import Asked, Regression
 from dfeas.data.frames import make_frame
 from dfeas.display import Displayed, Grid, Part, Row
 from dfeas.errors import BadInputError, UndecidedError, UsageError, format_bytes
+from dfeas.settings import require_type
 
 STEPS = 1000
 FALL = 3.841458820694124
@@ -177,12 +178,13 @@ def firth(
     X, y, library = take_chosen(X, y)
     if is_model(X) or isinstance(y if formula else X, str | Path):
         raise UsageError("a fit is one of a table in memory: expected a data frame, an array, or a formula beside a frame")
-    if formula and not intercept:
-        raise UsageError("a formula says itself whether it has an intercept: write 0 + into it")
+    require_type("outcome", outcome, "str | None")
     if outcome is not None:
         _require_fitted(outcome)
     text = (text,) if isinstance(text, str) else text
     asked = Asked(None if formula else y, intercept, outcome, positive, text=text, missing=missing, trust_formula=trust_formula)
+    if formula and not intercept:
+        raise UsageError("a formula says itself whether it has an intercept: write 0 + into it")
     if formula:
         regression, asked = read_formula(X, y, asked)
     else:

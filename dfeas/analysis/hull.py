@@ -25,7 +25,7 @@ from dfeas.answers.words import FEASIBLE, INFEASIBLE, RESUMABLE, UNDECIDED
 from dfeas.data.arrays import accept_stored
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
-from dfeas.data.storage.places import place
+from dfeas.data.storage.places import local, place
 from dfeas.data.storage.zarr_arrays import load_npy
 from dfeas.data.views import signed_rows
 from dfeas.errors import BadInputError
@@ -95,7 +95,7 @@ def in_hull(
     True False
     """
     if isinstance(point, str | Path):
-        if not Path(point).is_file():
+        if not local(point, "point").is_file():
             raise BadInputError(f"{point}: no such file")
         point = load_npy(Path(point))
     problem, goal = Problem.of(X, point=accept_stored(point, "the point")), Goal(eps=eps)

@@ -16,7 +16,7 @@ from dfeas.data.source import ChosenTable, Source, Transform
 from dfeas.display import Displayed, Grid, Part, Row
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import threads_that_fit
-from dfeas.errors import UsageError, enough, format_bytes
+from dfeas.errors import UsageError, enough, format_bytes, spell
 from dfeas.geometry.points import solver_seconds
 from dfeas.geometry.protocol import Geometry, Load, facts_of
 from dfeas.geometry.registry import geometry_of, kernel_options, known_method
@@ -224,7 +224,7 @@ def plan(
     if method is not None and space is None:
         known_method(method, None)
     if not LEAST_EPS <= margin < 1:
-        raise UsageError(f"margin {margin}: expected a number from {LEAST_EPS:g} to below 1")
+        raise UsageError(f"{spell('margin', margin)}: expected a number from {LEAST_EPS:g} to below 1")
     asked = Objective(C=1.0 if C is None else C, loss=loss, folds=folds)
     if C is None and (folds or loss != "hinge"):
         raise UsageError("loss and folds are of a soft margin: give C, too")

@@ -57,7 +57,7 @@ from dfeas.run.checkpoint.folder import require_free, run_folder
 from dfeas.run.resources import Limits, choose_client
 from dfeas.run.session import Session, open_session, survey
 from dfeas.run.solve import run_terms
-from dfeas.run.solver_thread import open_in_time
+from dfeas.run.solver_thread import Abandoned, open_in_time, run_solver_here
 from dfeas.run.spec import require_labels
 from dfeas.verify.certificate import Certificate, Check
 from dfeas.verify.core import check_conflicts, find_wrong
@@ -140,7 +140,7 @@ def suspects(
             raise UsageError("X: a result with a kernel, or on data in memory; give the points and their labels")
         problem = Problem(replace(DataSpec.from_json(X.data), transform=None))
     require_points(problem.spec.where, "a list of suspects")
-    if out is not None and str(out).lower().endswith(".csv"):
+    if isinstance(out, str | Path) and str(out).lower().endswith(".csv"):
         raise UsageError(f"out {out}: the folder of a run; for a table leave it out, and call to_csv of the answer")
     with ExitStack() as stack:
         terms = run_terms(max_passes, time_limit, memory, choose_client(client, X), out, None, force)
@@ -261,6 +261,16 @@ class _Search:
 
     def run(self) -> Stop:
         """Until no suspect can stay, or a limit comes first, after which W is still looked at while there is time."""
+        try:
+            return run_solver_here(self._run, self.until)
+        except Abandoned:
+            if not self.y.any():  # no step of a soft margin came to its end: the sum of the columns is some normal vector
+                self.y = self.even.vector(self.even.combine(np.ones(len(self.columns)), np.zeros(self.d)))
+                self.stays = self.score(self.y) > 0
+            self.first = self.first if self.first.any() else self.y
+            return Stop.TIME_LIMIT
+
+    def _run(self) -> Stop:
         self._divide()
         turn, stopped, settled = 0, None, False
         while stopped is None:
@@ -278,7 +288,7 @@ class _Search:
                     stopped = Stop.STALLED
             if not settled:
                 self.first, settled = self.y, True
-            if not self._judge() and stopped is None and not missed:
+            if stopped != Stop.TIME_LIMIT and not self._judge() and stopped is None and not missed:
                 stopped = Stop.VERDICT if int((~self.stays).sum()) == len(self.needed) else Stop.STALLED
         return stopped
 

@@ -17,7 +17,7 @@ from dfeas.data.collections import is_collection, is_frame, map_rows
 from dfeas.data.storage import files
 from dfeas.data.storage.files import read_json, write_json
 from dfeas.data.storage.numbers import unwrap_array
-from dfeas.data.storage.places import Place
+from dfeas.data.storage.places import Place, place, require_folder
 from dfeas.display import Displayed
 from dfeas.errors import BadInputError, UsageError
 from dfeas.geometry.points import Largest, Scores
@@ -41,8 +41,12 @@ class Answer(Displayed):
     FORMAT: ClassVar[int] = files.RESULT
     READ: ClassVar[Mapping[str, Callable[[Any], Any]]] = {}  # how fields are made of what the file says of them
 
-    def save(self, run: Place) -> Self:
-        """Write certificate and JSON, the JSON last: a run without it did not end. Returns what was written."""
+    def save(self, run: str | Place) -> Self:
+        """Write certificate and JSON, the JSON last: a run without it did not end. Returns what was written. Raises
+        BadInputError where there is no folder for it.
+        """
+        require_folder(run := place(run))
+        run.mkdir(exist_ok=True)
         saved, certificate = self, self._certificate
         if certificate is not None:
             certificate.save(run / CERTIFICATE)

@@ -18,7 +18,7 @@ from dfeas.answers.trace import Trace
 from dfeas.answers.words import Proof, Stop, Verdict
 from dfeas.data.dataset import Dataset
 from dfeas.data.source import DataSpec, parse_view
-from dfeas.data.storage.places import Place
+from dfeas.data.storage.places import Place, place
 from dfeas.display import Part, Row
 from dfeas.errors import CheckFailedError, UndecidedError, format_bytes
 from dfeas.linalg.points import Floats
@@ -255,10 +255,11 @@ class Result(Fitted):
     loaded: bool = field(default=False, repr=False, compare=False)
 
     @classmethod
-    def load(cls, run: Place) -> Result:
+    def load(cls, run: str | Place) -> Result:
         """Read it back from the folder of its run, with its certificate."""
         from dfeas.answers.prediction.model import named_as_there
 
+        run = place(run)
         values = named_as_there(load_result(run))
         certificate = certificate_of(run, values)
         file = None if certificate is None else str(run / CERTIFICATE)

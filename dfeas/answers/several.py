@@ -15,7 +15,7 @@ from dfeas.answers.result import ALL_POSITIVE_ROW, Result
 from dfeas.answers.words import UNDECIDED, Stop, Verdict
 from dfeas.data.storage import files
 from dfeas.data.storage.files import read_json
-from dfeas.data.storage.places import Place
+from dfeas.data.storage.places import Place, place
 from dfeas.display import Part, Row
 from dfeas.linalg.points import Floats
 from dfeas.records import replace
@@ -36,8 +36,9 @@ class PerClass(Answer, Predictor):
     fingerprint: str
 
     @classmethod
-    def load(cls, run: Place) -> Self:
+    def load(cls, run: str | Place) -> Self:
         """Read it back from its folder, which has those of all classes."""
+        run = place(run)
         classes, values = classes_of(run) or {}, load_result(run, soft=True)
         make: Callable[..., Self] = cls  # a dataclass, of whichever results
         results = {name: cls.EACH.load(folder) for name, folder in classes.items()}
@@ -139,8 +140,9 @@ class Race(Answer, Plotted):
     reads: float
 
     @classmethod
-    def load(cls, run: Place) -> Race:
+    def load(cls, run: str | Place) -> Race:
         """Read it back from its folder, which has those of all methods."""
+        run = place(run)
         values = read_json(run / RACE, {"reads": int | float, "results": {str: dict}}, "race", files.RACE)
         return cls({name: Result.load(run / name) for name in values["results"]}, values["reads"])
 

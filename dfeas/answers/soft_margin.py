@@ -13,7 +13,7 @@ from dfeas.answers.result import Fitted, Sides, cost_row, plane_of, sides_from
 from dfeas.answers.several import PerClass
 from dfeas.answers.trace import Trace
 from dfeas.answers.words import Stop
-from dfeas.data.storage.places import Place
+from dfeas.data.storage.places import Place, place
 from dfeas.display import Part, Row
 from dfeas.errors import CorruptDataError
 from dfeas.linalg.points import Floats
@@ -203,10 +203,11 @@ class SoftMarginResult(Fitted):
     trace: Trace | None = field(default=None, repr=False, compare=False)
 
     @classmethod
-    def load(cls, run: Place) -> SoftMarginResult:
+    def load(cls, run: str | Place) -> SoftMarginResult:
         """Read it back from the folder of its run, with its hyperplane."""
         from dfeas.answers.prediction.model import named_as_there
 
+        run = place(run)
         values = named_as_there(load_result(run, soft=True))
         certificate = certificate_of(run, values)
         if certificate is None:
@@ -216,7 +217,7 @@ class SoftMarginResult(Fitted):
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any], **known: Any) -> SoftMarginResult:
-        unknown = {name: math.inf for name in ("objective", "gap", "margin") if values[name] is None}
+        unknown = {name: math.inf for name in ("objective", "gap", "margin") if values.get(name, 0) is None}
         return super().from_json({**values, **unknown, "dual": None}, **known)
 
     def _parts(self) -> Iterator[Part]:

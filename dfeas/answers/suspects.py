@@ -132,9 +132,9 @@ class Suspects(Answer):
     loaded: bool = False
 
     @classmethod
-    def load(cls, run: Place) -> Suspects:
+    def load(cls, run: str | Place) -> Suspects:
         """Read it back from the folder of its run. Raises CorruptDataError where it is damaged."""
-        values: Mapping[str, Any] = read_json(run / SUSPECTS, _SHAPE, "list of suspects", cls.FORMAT)
+        values: Mapping[str, Any] = read_json(place(run) / SUSPECTS, _SHAPE, "list of suspects", cls.FORMAT)
         if values["data"] is not None:
             require_placed(values["data"])
         return cls.from_json(values, loaded=True)

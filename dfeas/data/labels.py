@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.storage.numbers import array_of, exact, is_missing
 from dfeas.data.storage.places import require_short
-from dfeas.errors import BadInputError, near, spell
+from dfeas.errors import BadInputError, brief, near, spell
 
 FEW = 4
 """Classes that are looked for one after the other."""
@@ -206,7 +206,7 @@ def plain(value: Any) -> str:
         return value.decode(errors="replace")
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
-    return str(value)
+    return value if isinstance(value, str) else brief(value, say=str)
 
 
 def plain_labels(labels: NDArray[Any]) -> NDArray[Any]:
@@ -263,12 +263,12 @@ def too_many(names: Sequence[str], where: str) -> BadInputError:
 
 def place_of(positive: str, names: Sequence[str], where: str) -> int:
     """Position of a class by its name; a number may be written in any way. Raises BadInputError when there is none."""
-    name = str(positive)
+    name = plain(positive)
     try:
         return list(names).index(name if name in names else plain(_number_of(name)))
     except ValueError:
         raise BadInputError(
-            f"{where}: no point has the label {positive}{near(positive, names)}; the classes are {', '.join(names[:6])}"
+            f"{where}: no point has the label {name}{near(name, names)}; the classes are {', '.join(names[:6])}"
         ) from None
 
 

@@ -19,6 +19,7 @@ from msgspec import Struct, structs
 from numpy.typing import NDArray
 
 from dfeas.data.frames import columns_of, point_of, select_columns
+from dfeas.data.labels import plain
 from dfeas.data.storage.features import NAMED, names_of, no_column, require_distinct
 from dfeas.data.storage.files import COUNT, Number, conform, parse_json
 from dfeas.data.storage.places import absolute, local, paths_of
@@ -295,7 +296,7 @@ class DataSpec(Struct, frozen=True):
             where, labels, choice, ids = self.where.take(self.labels)
             become(where=where, labels=labels, choice=choice, ids=ids)
         if isinstance(self.positive, int | np.integer | np.bool_):
-            become(positive=str(self.positive))  # as labels that are numbers are called
+            become(positive=plain(self.positive))  # as labels that are numbers are called
         require_type("positive", self.positive, "str | None")
         require_type("intercept", self.intercept, "bool | None")
         if isinstance(self.where, list | tuple) and any(isinstance(each, str | Path) for each in self.where):

@@ -174,7 +174,7 @@ def open_mask(mask: Any, what: str, where: str, count: int, rows: int | None = N
     """A mask, of which 0 and 1 are truth values, too, with an entry for each of ``count`` points or cones, or of their rows."""
     if isinstance(mask, str):
         if not Path(mask).is_file():
-            raise BadInputError(f"{mask}: no such file (mask)")
+            raise BadInputError(f"{mask}: no such file (mask); of a column give its values, an array")
         mask = load_npy(Path(mask))
     values = array_of(values_of(mask, "mask"), "the mask")
     whole = values.dtype.kind in "iu" and values.size > 0 and 0 <= values.min() <= values.max() <= 1

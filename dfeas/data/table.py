@@ -16,7 +16,7 @@ from dfeas.data.ingest.readers import columns_of_file, open_columns
 from dfeas.data.partitions import compute_here, partitions_of
 from dfeas.data.source import ALL_POSITIVE, Choice, ChosenTable, drop_names
 from dfeas.data.storage.features import no_column, require_distinct
-from dfeas.data.storage.places import absolute, place
+from dfeas.data.storage.places import absolute, names_in, place
 from dfeas.errors import BadInputError, UsageError
 from dfeas.records import replace
 
@@ -73,7 +73,9 @@ def table(
     if isinstance(X, str | Path):
         said = columns_of_file(X, y if isinstance(y, str) and not place(y).exists() else None, choice)
         if said is None:
-            raise UsageError(f"{X}: columns are those of a table, CSV, TSV or Parquet; this is none")
+            texts = any(name.endswith(".csv") for name in names_in(place(X)) if "/" not in name)
+            hint = f"; of a folder of CSV give dask.dataframe.read_csv({str(place(X) / '*.csv')!r})" if texts else ""
+            raise UsageError(f"{X}: columns are those of a table, CSV, TSV or Parquet; this is none{hint}")
         if said == ():
             raise UsageError(f"{X}: its columns have no names")
         X, found = absolute(X), said

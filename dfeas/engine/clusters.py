@@ -34,7 +34,7 @@ from distributed.security import Security
 from dfeas.data.storage.files import atomic_write, refused_by_system
 from dfeas.data.storage.patience import at_most
 from dfeas.engine.signals import LOOK_SECONDS, SIGNALS, pause
-from dfeas.errors import ClusterLostError, DfeasError, UndecidedError, UsageError, spell
+from dfeas.errors import ClusterLostError, DfeasError, UndecidedError, UsageError, brief, spell
 
 FILE = "dfeas.yaml"
 """Our configuration, in a folder of Dask's."""
@@ -200,7 +200,7 @@ def client_of(given: Any, address: str | None) -> Iterator[Client]:
             yield client
     else:
         raise UsageError(
-            f"client {given!r:.60}: expected a Dask client, a cluster such as LocalCluster, the address of a scheduler, "
+            f"client {brief(given, 60)}: expected a Dask client, a cluster such as LocalCluster, the address of a scheduler, "
             "or True for the current client"
         )
 

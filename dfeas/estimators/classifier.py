@@ -47,6 +47,7 @@ from dfeas.errors import DfeasError
 from dfeas.linalg.points import Floats, Points
 from dfeas.run.resources import attend_runs, choose_client
 from dfeas.run.session import compute_by
+from dfeas.settings import require_type
 
 F = TypeVar("F")
 
@@ -194,7 +195,9 @@ def on_its_cluster(fit: Callable[..., F]) -> Callable[..., F]:
         with ExitStack() as stack:
             stack.enter_context(value_errors())
             X, y = split_table(X, y)
-            stack.enter_context(one_call(getattr(estimator, "time_limit", None)))
+            limit = getattr(estimator, "time_limit", None)
+            require_type("time_limit", limit, "float | None")
+            stack.enter_context(one_call(limit))
             stack.enter_context(computed_by(stack.enter_context(open_client(estimator.client))))
             return fit(estimator, X, y, *args, **options)
 

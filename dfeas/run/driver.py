@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from dfeas.data.storage.patience import give_up_when
 from dfeas.engine.protocol import Engine
 from dfeas.errors import AwayError
 from dfeas.passes.protocol import AnyPass, Batchable, Blocks, Exclusive, Partial, Question, together
@@ -172,7 +173,7 @@ class _Loop(Struct, eq=False):
             ended = checked and self.is_ending()
             try:
                 if not ended:
-                    with end_long_reads(self.is_ending):
+                    with end_long_reads(self.is_ending), give_up_when(self.is_ending):
                         self._check(claims)
             except Abandoned:
                 ended = True

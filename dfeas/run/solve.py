@@ -21,7 +21,7 @@ from dfeas.data.storage.outputs import replace_output
 from dfeas.data.storage.patience import ends_at
 from dfeas.data.storage.places import Place, place, require_apart
 from dfeas.engine.protocol import open_client
-from dfeas.errors import BadInputError, CorruptDataError, UsageError, either, spell, visible
+from dfeas.errors import BadInputError, CorruptDataError, UsageError, brief, either, spell, visible
 from dfeas.geometry.protocol import Geometry, Load, facts_of
 from dfeas.geometry.registry import geometry_of, kernel_options, known_method
 from dfeas.methods.protocol import WRITTEN, AnyMethod, Method, Traits, missing_functions
@@ -138,7 +138,9 @@ def _several(methods: Any) -> dict[str, AnyMethod | None]:
     """Those of a race. Raises UsageError for what is none."""
     several = [name for name in methods.split(",") if name.strip()] if isinstance(methods, str) else methods
     if not isinstance(several, Sequence) or not all(isinstance(each, str) or _is_method(each) for each in several):
-        raise UsageError(f"methods {methods!r}: expected names, in a list or with commas between them, or methods of your own")
+        raise UsageError(
+            f"methods {brief(methods)}: expected names, in a list or with commas between them, or methods of your own"
+        )
     return _name_methods(several)
 
 
@@ -147,7 +149,7 @@ def _require_method(method: str | AnyMethod | Sequence[str | AnyMethod]) -> str 
     if isinstance(method, str) or _is_method(method):
         return method
     raise UsageError(
-        f"method={method!r}: expected text, the name of a method, or a method of your own: an object of a class below "
+        f"method={brief(method)}: expected text, the name of a method, or a method of your own: an object of a class below "
         f"{Method.__module__}.Method"
     )
 

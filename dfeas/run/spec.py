@@ -13,8 +13,9 @@ from dfeas.data.dataset import Dataset
 from dfeas.data.frames import values_of
 from dfeas.data.source import ALL_POSITIVE, DataSpec
 from dfeas.data.storage.numbers import exact
+from dfeas.data.storage.places import local
 from dfeas.data.storage.zarr_arrays import load_npy
-from dfeas.errors import BadInputError, UsageError, enough, spell
+from dfeas.errors import BadInputError, UsageError, brief, enough, spell
 from dfeas.geometry.protocol import facts_of
 from dfeas.geometry.registry import geometry_of
 from dfeas.linalg.points import Floats
@@ -138,7 +139,7 @@ SOFT_METHODS = ("auto", "sgd")
 def options_of(dataset: Dataset, objective: Objective, dual: Path | None = None, classes: int = 0) -> SoftMarginOptions:
     """Those of ``dfeas.soft_margin`` for this data, or of many ``classes``. Raises UsageError and BadInputError."""
     if objective.folds > dataset.n:
-        raise UsageError(f"folds {objective.folds}: expected 0 for none, or 2 to the number of points, {dataset.n}")
+        raise UsageError(f"folds {brief(objective.folds)}: expected 0 for none, or 2 to the number of points, {dataset.n}")
     if dataset.transform is not None and not dataset.transform.normalize:
         raise UsageError("a soft margin has points with their lengths anyway: leave out lengths (--no-normalize)")
     return SoftMarginOptions(
@@ -206,9 +207,9 @@ def _point_weights(weights: Any, n: int) -> Floats | None:
         return None
     name = "weights"
     if isinstance(weights, str | Path):
-        name = str(weights)
+        name = str(local(weights, "weights"))
         if not Path(name).is_file():
-            raise BadInputError(f"{name}: no such file of weights")
+            raise BadInputError(f"{name}: no such file of weights; of a column give its values, an array")
         weights = load_npy(Path(name))
     array = exact(accept_array(values_of(weights, name), name), np.float64, name)
     if array.shape != (n,):

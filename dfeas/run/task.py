@@ -373,10 +373,13 @@ class VerdictTask(Task[Outcome]):
         upper = check.margin_upper if isinstance(check, Check) else self.record.margin_upper
         why = f"the evidence is refused, {refused}"
         stalled = replace(self.record, seconds=seconds, margin_upper=upper, rounded=0.0, stalled=why)
-        if self.goal.eps is None and isinstance(check, Check) and upper <= NEARLY_ZERO:
+        late = limits.time_limit is not None and seconds >= limits.time_limit  # a proof may have been given up
+        if self.goal.eps is None and isinstance(check, Check) and upper <= NEARLY_ZERO and not late:
             self.record = stalled  # no pass brings float64 nearer to zero
         self.expire(limits, seconds)
-        if self.decision == Decision("stalled") and not self.record.stalled:
+        if self.decision == Decision(Stop.STALLED) and late:
+            self.decision = Decision(Stop.TIME_LIMIT)
+        elif self.decision == Decision(Stop.STALLED) and not self.record.stalled:
             self.record = stalled
 
     def _lacks(self, check: Check) -> bool:

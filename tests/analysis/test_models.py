@@ -393,3 +393,28 @@ def test_real_data_of_statsmodels_exist_as_its_fits_converge() -> None:
     leak = sm.add_constant(spector.exog.assign(passed=(spector.endog > 0) & passed).astype(float))
     found = dfeas.check_separation(sm.Logit(spector.endog, leak))
     assert (found.columns, found.points) == (["passed"], list(np.flatnonzero(leak.passed)))
+
+
+HABITS = pd.DataFrame({"age": [31.0, 44, 52, 38, 61, 47], "dose": [0, 1, 2, 0, 1, 2], "died": [0, 1, 0, 1, 1, 0]})
+
+
+def test_formulas_as_r_and_patsy_have_them_are_read_alike() -> None:
+    for written, meant in (("died ~ age + factor(dose)", "died ~ age + C(dose)"), ("died ~ as.factor(dose)", "died ~ C(dose)"),
+                           ("Q('died') ~ Q('age')", "died ~ age")):  # fmt: skip
+        found, same = (dfeas.check_separation(text, HABITS) for text in (written, meant))
+        assert (found.kind, found.points) == (same.kind, same.points)
+        assert [each.estimate for each in found.estimates] == [each.estimate for each in same.estimates]
+
+
+@pytest.mark.parametrize(
+    ("formula", "message"),
+    [
+        ("died ~ age + born", "column born holds dates or times; make a number of it"),
+        ("died ~ .", "column born holds dates or times; make a number of it"),
+        ("died ~ age + strata(dose)", r"no function strata \(name its column by strata='NAME'\)"),
+    ],
+)
+def test_what_a_formula_cannot_code_is_said(formula: str, message: str) -> None:
+    frame = HABITS.assign(born=pd.date_range("1990-01-01", periods=6))
+    with pytest.raises(dfeas.BadInputError, match=message):
+        dfeas.check_separation(formula, frame)

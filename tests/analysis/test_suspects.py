@@ -2,6 +2,7 @@
 
 import csv
 import json
+import time
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -167,3 +168,20 @@ def test_the_command_writes_a_table(tmp_path: Path, more: list[str], code: int) 
     assert again.exit_code == 2
     if not more:
         assert {int(row["point"]) for row in rows} == {*wrong.tolist()}
+
+
+def test_a_limit_of_time_ends_the_search_in_memory_and_the_list_is_enough() -> None:
+    random = np.random.default_rng(0)
+    X = random.normal(size=(4000, 60))
+    y = np.where(X @ random.normal(size=60) > 0, 1, -1)
+    y[:80] *= -1
+    taken = []
+    for limit in (None, 0.01):
+        before = time.process_time()
+        found = dfeas.suspects(X, y, time_limit=limit)
+        taken.append(time.process_time() - before)
+        stays = np.ones(len(X), bool)
+        stays[[each["point"] for each in found.points]] = False
+        assert dfeas.solve(X, y, mask=stays).verdict == "feasible"
+    assert found.stopped == "time_limit"
+    assert taken[1] < taken[0] / 3

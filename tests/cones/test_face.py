@@ -14,6 +14,7 @@ from scipy.linalg import block_diag
 import dfeas
 from dfeas.cones.checker.face import is_conflict_on_face
 from dfeas.cones.checker.rows import DenseConeRows
+from dfeas.data.storage.patience import give_up_when
 from dfeas.exact.algebraic import Field
 from dfeas.exact.dyadic import undo_factor
 from dfeas.exact.integers import nullspace
@@ -75,6 +76,18 @@ def draw_matrix(rng: np.random.Generator, kind: str) -> np.ndarray:
 
 
 KINDS = ["any", "singular", "imaginary", "two pairs", "Jordan", "Jordan of a pair"]
+
+
+def test_the_exact_check_ends_with_the_limit_of_time() -> None:
+    X, cones = lyapunov(similar(np.random.default_rng(3), block_diag([[0, 1], [-2, 0]], [[0, 1], [-3, 0]])), discrete=False)
+    result = dfeas.solve(dfeas.from_cone_rows(X, cones))
+    assert (result.verdict, result.proof) == ("infeasible", "exact")
+    with give_up_when(lambda: False):
+        assert dfeas.verify_certificate(dfeas.from_cone_rows(X, cones), result.evidence).proof == "exact"
+    with give_up_when(lambda: True):
+        assert dfeas.verify_certificate(dfeas.from_cone_rows(X, cones), result.evidence).proof == "rigorous"
+    late = dfeas.solve(dfeas.from_cone_rows(X, cones), time_limit=1e-9)
+    assert (late.verdict, late.stopped) == ("undecided", "time_limit")
 
 
 @pytest.mark.parametrize("kind", KINDS)

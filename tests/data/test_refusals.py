@@ -246,7 +246,7 @@ TABLES: list[Row] = [
 TABLES += [
     (table(y=["c", "b", "1.0", "b"]), {**NAMED, "positive": "d"}, BadInputError, "no point has the label d"),
     (table(), {**NAMED, "dtype": "int8"}, UsageError, "dtype int8: expected float32 or float64"),
-    (table(), {**NAMED, "block_rows": 0}, UsageError, "block_rows 0: expected at least 1"),
+    (table(), {**NAMED, "block_rows": 0}, UsageError, "block_rows=0: expected at least 1"),
     (table(), {**NAMED, "sparse": True}, UsageError, "--sparse is for svmlight and arrays; this is frame"),
     (table(), {**NAMED, "sparse": False}, UsageError, "--dense is for svmlight and arrays; this is frame"),
     (table(), {"y": [0, 1]}, BadInputError, "2 labels for 4 or more points; give one a point"),

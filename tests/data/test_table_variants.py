@@ -1,5 +1,6 @@
 """A table as tools write it: ``solve``, ``ingest`` and ``check_separation`` read the same numbers, or refuse alike."""
 
+import ast
 import subprocess
 import sys
 from collections.abc import Callable
@@ -182,3 +183,25 @@ def test_whole_numbers_are_levels_where_they_are_said_to_be_text(tmp_path: Path)
     asked = [dfeas.check_separation(X, "ill", text=["ward"]) for X in (frame, tmp_path / "t.csv", tmp_path / "t.parquet")]
     assert [each.levels for each in asked] == [asked[0].levels] * 3
     assert asked[0].levels == {"ward": ["3"]}
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
+def test_a_pattern_of_text_is_refused_with_a_call_that_works(tmp_path: Path, ending: str) -> None:
+    """The frame that the message makes has the rows of all files."""
+    dask_frames = pytest.importorskip("dask.dataframe")
+    frame = pd.DataFrame({"a": [1.0, 2.0, -1.0, -2.0], "y": ["p", "p", "q", "q"]})
+    for place, part in enumerate((frame[:2], frame[2:])):
+        part.to_csv(tmp_path / f"{place}.{ending}", index=False, sep="," if ending == "csv" else "\t")
+    with pytest.raises(
+        dfeas.BadInputError, match="patterns are expanded for these only; give one file, or the frame "
+    ) as refused:
+        dfeas.solve(dfeas.table(str(tmp_path / f"*.{ending}"), "y"))
+    if ending == "csv":
+        with pytest.raises(dfeas.UsageError, match=r"of a folder of CSV give dask.dataframe.read_csv\(.*\*.csv'\)"):
+            dfeas.solve(dfeas.table(tmp_path, "y"))
+    call = ast.parse(str(refused.value).partition("the frame ")[2], mode="eval").body
+    assert isinstance(call, ast.Call)
+    assert ast.unparse(call.func) == "dask.dataframe.read_csv"
+    (pattern,), options = map(ast.literal_eval, call.args), {each.arg: ast.literal_eval(each.value) for each in call.keywords}
+    found = dfeas.solve(dfeas.table(dask_frames.read_csv(pattern, **options), "y"))
+    assert (found.verdict, found.n) == ("feasible", 4)

@@ -363,13 +363,18 @@ def read_order(series: nw.Series[Any]) -> tuple[bool, bool]:
     return meant, not meant
 
 
+def dates_error(name: str, where: str) -> BadInputError:
+    """The error for a column of dates."""
+    advice = "make a number of it, such as days since the first, or a category, such as the year"
+    return BadInputError(f"{where}: column {name} holds dates or times; {advice}")
+
+
 def _kind(series: nw.Series[Any], where: str) -> nw.dtypes.DType:
     kind = series.dtype
     if kind.is_numeric() or kind in (nw.Boolean, nw.String, nw.Categorical, nw.Enum):
         return kind
     if kind.is_temporal():
-        advice = "make a number of it, such as days since the first, or a category, such as the year"
-        raise BadInputError(f"{where}: column {series.name} holds dates or times; {advice}")
+        raise dates_error(series.name, where)
     if kind == nw.Object:
         values = [value for value, gap in zip(series.to_list(), find_missing(series), strict=True) if not gap]
         if all(isinstance(value, bool | np.bool_) for value in values):

@@ -53,7 +53,7 @@ def _line_of_python(design: Design, outcome: Response, asked: Asked) -> str:
         words["positive"] = next(value for value, code in outcome.lookup.items() if code == 1)
     if asked.formula is None and not asked.intercept:
         words["intercept"] = False
-    words |= {"text": list(asked.text)} if asked.text else {}
+    words |= {"text": list(asked.text)} if len(asked.text) else {}
     words |= {"missing": asked.missing} if asked.missing == "drop" else {}
     words |= {"trust_formula": True} if asked.trust_formula else {}
     named = type(asked.y) in (str, int)

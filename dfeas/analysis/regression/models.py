@@ -21,6 +21,7 @@ from dfeas.analysis.regression.design import (
     Matrix,
     Places,
     Variable,
+    dates_error,
     find_missing,
     inside,
 )
@@ -220,6 +221,8 @@ DOT = "__formulaic_variables_available__"
 
 _MARK = re.compile(r"\x1b\[[0-9;]*m|[⧛⧚]")
 _WORD = re.compile(r"[^\W\d]\w*")
+_FACTOR = re.compile(r"(?<![\w.`'\"])(as\.)?factor\(")
+"""As R has it, where formulaic has C."""
 _NAME = re.compile(r"\s*([^\W\d]\w*|`[^`]+`)\s*")
 OFFSET, CONTEXT = "offset(", {"offset": lambda values: values}
 
@@ -291,7 +294,11 @@ class Formula:
     def list_needed(self, columns: Sequence[str]) -> list[str]:
         absent = sorted({str(name) for name in self._parsed.required_variables} - {*columns, *CONTEXT})
         if absent:
-            raise BadInputError(f"formula {self.text!r}: no column {', '.join(absent)}; the columns are {', '.join(columns)}")
+            hint = f" (name its column by {spell('strata', 'NAME')})" if absent == ["strata"] else ""
+            kind = "function" if f"{absent[0]}(" in self.text else "column"
+            raise BadInputError(
+                f"formula {self.text!r}: no {kind} {', '.join(absent)}{hint}; the columns are {', '.join(columns)}"
+            )
         return _find_columns(self._parsed, self.text, columns)
 
     def regressors(self, columns: Sequence[str]) -> list[str]:
@@ -337,9 +344,9 @@ class Formula:
         return design, points
 
     def _require_rowwise(self, spec: Any) -> None:
-        if spec.transform_state:
+        if states := [name for name in spec.transform_state if not name.startswith("Q(")]:  # which is a name with quotes
             raise BadInputError(
-                f"formula {self.text!r}: {', '.join(spec.transform_state)} looks at all rows, and memory has room for a part: "
+                f"formula {self.text!r}: {', '.join(states)} looks at all rows, and memory has room for a part: "
                 "compute it into a column, or give more memory"
             )
 
@@ -349,6 +356,9 @@ class Formula:
         try:
             return side.get_model_matrix(frame, CONTEXT, na_action="ignore")
         except (self._error, ArithmeticError, LookupError, TypeError, ValueError) as error:  # whatever its functions raise
+            dates = next((str(name) for name, kind in frame.dtypes.items() if getattr(kind, "kind", "") in ("M", "m")), None)
+            if dates is not None and isinstance(error, TypeError | self._error):
+                raise dates_error(dates, f"formula {self.text!r}") from None
             raise BadInputError(f"formula {self.text!r}: {_line(error)}") from None
 
 
@@ -430,8 +440,8 @@ def _count_bits(node: ast.AST) -> float:
 
 
 def without_bar(text: str) -> str:
-    """Fixed effects behind a bar, ``y ~ x | f + g``, as categories. Raises UsageError for a second bar."""
-    plain, *effects = re.split(r"\|(?![^(]*\))", text)
+    """Fixed effects behind a bar, ``y ~ x | f + g``, and factors of R as categories. Raises UsageError for a second bar."""
+    plain, *effects = re.split(r"\|(?![^(]*\))", _FACTOR.sub("C(", text))
     if len(effects) > 1:
         raise UsageError(f"formula {text!r}: expected one bar, before fixed effects; instruments are another question")
     terms = [term.strip() for part in effects for term in part.split("+")]

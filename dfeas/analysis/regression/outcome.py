@@ -33,10 +33,10 @@ from dfeas.data.frames import is_categorical, values_of
 from dfeas.data.labels import MOST_CLASSES, place_of, plain
 from dfeas.data.storage.numbers import array_of, exact
 from dfeas.data.writers.dataset import Progress
-from dfeas.errors import BadInputError, UsageError, either, none_of, spell
+from dfeas.errors import BadInputError, UsageError, brief, either, none_of, spell
 from dfeas.records import replace
 from dfeas.run.resources import Limits, Resources
-from dfeas.settings import require_type
+from dfeas.settings import require_types
 
 MISSING = ("raise", "drop")
 OUTCOMES = ("binary", "multinomial", "poisson", "log-binomial", "ordinal", "adjacent", "conditional", "cox")
@@ -78,7 +78,7 @@ class Asked(Struct, frozen=True):
     progress: Progress | None = None  # where points are written to a scratch folder
 
     def __post_init__(self) -> None:
-        require_type("trust_formula", self.trust_formula, "bool")
+        require_types(self, {"intercept", "outcome", "text", "sep", "decimal", "missing", "trust_formula"})
         if isinstance(self.weights, str) and isinstance(self.y, str) and self.y == self.weights:
             raise UsageError(f"column {self.weights}: expected the outcome and the weights in columns of their own")
         if self.outcome in THRESHOLDS:  # which stand for the intercept: levels are coded beside a reference
@@ -231,7 +231,7 @@ class Values:
 
     def _outcome(self, asked: str | None, positive: Any) -> Response:
         if asked not in (None, *OUTCOMES):
-            raise UsageError(f"outcome {asked!r}: expected one of {', '.join(OUTCOMES)}")
+            raise UsageError(f"outcome {brief(asked)}: expected one of {', '.join(OUTCOMES)}")
         if asked == "poisson":
             if not self._numeric or self._least < 0:
                 what = f"{self._least:g} is below 0" if self._numeric else "it holds text"

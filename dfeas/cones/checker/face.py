@@ -33,6 +33,7 @@ import scipy  # loads its parts when they are used
 from numpy.typing import NDArray
 
 from dfeas.cones.checker.rows import ConeRows, DenseConeRows, triangle
+from dfeas.data.storage.patience import gives_up
 from dfeas.exact.algebraic import Field
 from dfeas.exact.arithmetic import Floats, Indices
 from dfeas.exact.dyadic import Dyadic, Integers, undo_factor
@@ -77,7 +78,7 @@ class ConeOnFace:
 
 
 def is_conflict_on_face(kept: Sequence[tuple[ConeRows, Floats]]) -> bool:
-    """Whether some z >= 0, not zero, has X'z = 0 exactly, near weights x (c, d) of some cones."""
+    """Whether some z >= 0, not zero, has X'z = 0 exactly, near weights x (c, d) of some cones, as far as time allows."""
     if sum(len(x) * cones.rows.shape[-1] * _order(cones) ** 2 for cones, x in kept) > MOST_ENTRIES:
         return False
     read = [pair for cones, x in kept for pair in _read_cones(cones, x)]
@@ -88,6 +89,8 @@ def is_conflict_on_face(kept: Sequence[tuple[ConeRows, Floats]]) -> bool:
     power = -np.frexp(np.max([np.abs(F[used]).max(axis=(1, 2)) for F, _ in read], axis=0))[1][:, None, None]
     top, seen = max(float(np.linalg.eigvalsh(Z)[-1]) for _, Z in read), set[tuple[int, ...]]()
     for share in SHARES:
+        if gives_up():
+            return False
         parts = [ConeOnFace.of(np.ldexp(F[used], power), Z, share * top) for F, Z in read]
         ranks = tuple(len(part.own) for part in parts)
         if ranks not in seen and ConeFace.of([part for part in parts if len(part.own)]).has_element():
@@ -183,7 +186,7 @@ class ConeFace:
         if len(v) > MOST_UNKNOWN or sum(F.size for F in self.digits) > MOST_REFINED:
             return False
         for bits in BITS:
-            ranges = self._refine(v, bits)
+            ranges = None if gives_up() else self._refine(v, bits)
             if ranges is None:
                 return False
             entries = [R[part.others].reshape(-1) for part, R in zip(self.parts, ranges, strict=True)]
@@ -221,6 +224,8 @@ class ConeFace:
         """R of all parts times 2**bits, by steps of Newton's method; None where these do not converge."""
         columns, h = [part.F for part in self.parts], 1e-6 * np.eye(len(v))
         for _ in range(12):  # at most; each doubles the digits
+            if gives_up():
+                return None
             there, back = (
                 np.array([np.concatenate(self._residuals(v + e, columns, 1.0)) for e in sign * h]) for sign in (1, -1)
             )
@@ -240,7 +245,7 @@ class ConeFace:
             size = max(map(abs, residual))
             if size < 1 << 40:
                 return [R for R, _ in self._unpack(w, 1 << bits)[0]]
-            if 2 * size > last:
+            if 2 * size > last or gives_up():
                 return None
             last, shift = size, size.bit_length()
             step = inverse @ np.array([each / (1 << shift) for each in residual])

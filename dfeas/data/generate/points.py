@@ -28,9 +28,10 @@ from dfeas.data.storage.places import Place
 from dfeas.data.writers.chunks import chunks_of_shard, shard_bytes
 from dfeas.data.writers.dataset import DatasetWriter, Labelled, Progress, fill, output_place
 from dfeas.data.writers.sparse import SparseWriter
-from dfeas.errors import UsageError
+from dfeas.errors import UsageError, brief
 from dfeas.linalg.csr import csr, csr_array, stack_rows
 from dfeas.linalg.points import LOW
+from dfeas.settings import require_types
 
 KINDS = ("halfspace", "planted", "gaussian", "one-flip")
 CONE_KINDS = ("cones", "cones-infeasible", "cones-boundary", "cones-scattered")
@@ -52,6 +53,7 @@ class Generated(ABC):
     classes: ClassVar[tuple[str, ...]] = ("-1", "1")
 
     def _require(self, kinds: Sequence[str], dtypes: Sequence[str], features: int) -> None:
+        require_types(self)
         if self.kind not in kinds:
             raise UsageError(f"unknown kind {self.kind}; expected one of {', '.join(kinds)}")
         if self.m < features:
@@ -59,7 +61,7 @@ class Generated(ABC):
         if self.dtype not in dtypes:
             raise UsageError(f"expected a dtype of {', '.join(dtypes)}, got {self.dtype}")
         if self.seed < 0:
-            raise UsageError(f"expected a seed of at least 0, got {self.seed}")
+            raise UsageError(f"expected a seed of at least 0, got {brief(self.seed)}")
 
     @property
     def has_margin(self) -> bool:

@@ -16,7 +16,7 @@ from dfeas.data.source import ALL, Choice
 from dfeas.data.storage.features import no_column
 from dfeas.data.storage.numbers import require_array
 from dfeas.data.storage.places import Place, place
-from dfeas.errors import BadInputError, UsageError, absent, none_of, spell
+from dfeas.errors import BadInputError, UsageError, absent, brief, none_of, spell
 from dfeas.settings import parse_bytes, require_types
 
 FORMATS = ("csv", "tsv", "parquet", "svmlight")
@@ -66,8 +66,8 @@ class IngestOptions:
         )
         if self.format not in (None, *FORMATS):
             raise UsageError(f"{spell('format')} {none_of(self.format, FORMATS)}")
-        if self.dtype is not None and getattr(self.dtype, "__name__", str(self.dtype)) not in DTYPES:
-            raise UsageError(f"dtype {self.dtype}: expected {' or '.join(DTYPES)}")
+        if self.dtype is not None and getattr(self.dtype, "__name__", brief(self.dtype, say=str)) not in DTYPES:
+            raise UsageError(f"dtype {brief(self.dtype, say=str)}: expected {' or '.join(DTYPES)}")
         if self.decimal not in (".", ","):
             raise UsageError(f"{spell('decimal')} {none_of(self.decimal, ('.', ','))}")
         if self.sep is not None and (len(self.sep) != 1 or not self.sep.isascii() or self.sep in '"\r\n'):
@@ -75,7 +75,7 @@ class IngestOptions:
         if self.features is not None and self.features < 1:
             raise UsageError(f"{spell('features', self.features)}: expected at least 1")
         if self.block_rows is not None and self.block_rows < 1:
-            raise UsageError(f"block_rows {self.block_rows}: expected at least 1")
+            raise UsageError(f"{spell('block_rows', self.block_rows)}: expected at least 1")
         if self.shard is not None:
             parse_bytes(self.shard, "shard")
         if self.labels is not None and self.label_column is not None:

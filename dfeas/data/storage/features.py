@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.errors import BadInputError, DataWarning, UsageError, either, format_bytes, near
+from dfeas.errors import BadInputError, DataWarning, UsageError, brief, either, format_bytes, near
 
 MOST_BYTES = 4 << 20
 """Of all names of a dataset as UTF-8: they are in its header, in results and in certificates."""
@@ -125,12 +125,15 @@ def say_that_others(ids: Sequence[str], days: Sequence[str], where: str) -> None
 
 def names_of(given: Any, what: str) -> tuple[str, ...]:
     """One name, or several. Raises UsageError for anything else."""
-    several = [given] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
-    if not all(
-        isinstance(each, str | int | np.integer | tuple) and not isinstance(each, bool) and str(each) for each in several
-    ):
-        raise UsageError(f"{what}: expected names of columns, or patterns such as 'visit_*', got {given!r:.60}")
+    many = isinstance(given, Iterable) and not isinstance(given, str) and getattr(given, "shape", None) != ()
+    several: list[Any] = list(given) if many else [given]
+    if not all((isinstance(each, str | tuple) and each) or _is_place(each) for each in several):
+        raise UsageError(f"{what}: expected names of columns, or patterns such as 'visit_*', got {brief(given, 60)}")
     return tuple(map(str, several))
+
+
+def _is_place(name: Any) -> bool:
+    return isinstance(name, int | np.integer) and not isinstance(name, bool) and abs(int(name)) < 2**63
 
 
 def require_distinct(columns: Iterable[Any], chosen: Iterable[str], where: str) -> None:

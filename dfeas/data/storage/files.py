@@ -26,7 +26,15 @@ from msgspec import Struct
 
 from dfeas import __version__
 from dfeas.data.storage.patience import AWAY, once_more
-from dfeas.errors import BadInputError, CorruptDataError, DfeasError, NewerFormatError, StorageAwayError, format_bytes
+from dfeas.errors import (
+    BadInputError,
+    CorruptDataError,
+    DfeasError,
+    NewerFormatError,
+    StorageAwayError,
+    UsageError,
+    format_bytes,
+)
 
 if TYPE_CHECKING:
     from dfeas.data.storage.places import Place
@@ -126,6 +134,8 @@ def atomic_write(path: Place) -> Iterator[BinaryIO]:
                 yield file
             path.write_bytes(Path(content.name))
         return
+    if path.is_dir():
+        raise UsageError(f"{path}: a folder; give the name of a file")
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with name_in_errors(path), part.open("wb") as file:

@@ -18,12 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.errors import BadInputError
+from dfeas.errors import BadInputError, brief
 
 EXACT = 2**53
 """Integers up to this are exact in float64."""
-LONGEST = 40
-"""Characters of a number in a message."""
 
 
 _CALLS = {
@@ -208,7 +206,7 @@ def _of_objects(array: NDArray[Any], where: str) -> NDArray[np.float64]:
         if not isinstance(value, Real | Decimal | np.bool_):
             raise _no_numbers(value, where)
         if not _is_float(int(value) if isinstance(value, np.integer) else value):
-            raise BadInputError(f"{where}: {_shorten(value)} has no exact float64; round it, or scale it")
+            raise BadInputError(f"{where}: {brief(value, 40)} has no exact float64; round it, or scale it")
     return np.array([float(value) for value in values]).reshape(array.shape)
 
 
@@ -219,15 +217,6 @@ def _no_numbers(value: Any, where: str) -> BadInputError:
     else:
         call = next((made.format(where) for has, made in _CALLS.items() if hasattr(value, has)), "")
     return BadInputError(f"{where}: expected numbers, got {type(value).__name__}{call and f'; give {call}'}")
-
-
-def _shorten(value: Any) -> str:
-    """A number as messages have it. Python makes no text of integers of more than 4300 digits."""
-    try:
-        text = repr(value)
-    except ValueError:
-        return f"one of type {type(value).__name__} with thousands of digits"
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}.."
 
 
 def _is_float(value: Any) -> bool:

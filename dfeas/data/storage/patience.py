@@ -39,6 +39,7 @@ _began: ContextVar[float | None] = ContextVar("began", default=None)
 _ends: ContextVar[float] = ContextVar("ends", default=math.inf)
 is_afresh: ContextVar[bool] = ContextVar("is_afresh", default=False)
 """Whether what is read now is to come from where it lies, whatever is kept of it here."""
+_stop: ContextVar[Callable[[], bool]] = ContextVar("stop", default=lambda: False)
 _manner: ContextVar[tuple[Rest, float]] = ContextVar("manner", default=(time.sleep, math.inf))
 
 
@@ -71,6 +72,21 @@ def ends_at(moment: float) -> Iterator[None]:
 def at_most(seconds: float = math.inf) -> float:
     """How long a wait that begins now may last, which may last so many seconds where there is no limit of time."""
     return min(seconds, max(GRACE, _ends.get() - time.monotonic()))
+
+
+def gives_up() -> bool:
+    """Whether a proof that takes long is not waited for any more."""
+    return _stop.get()()
+
+
+@contextmanager
+def give_up_when(stop: Callable[[], bool]) -> Iterator[None]:
+    """A proof in here that takes long ends without an answer when ``stop`` says so."""
+    token = _stop.set(stop)
+    try:
+        yield
+    finally:
+        _stop.reset(token)
 
 
 @contextmanager

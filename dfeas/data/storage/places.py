@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from dfeas.data.storage.patience import once_more
-from dfeas.errors import BadInputError, CorruptDataError, UsageError, format_bytes, install, spell
+from dfeas.errors import BadInputError, CorruptDataError, UsageError, brief, format_bytes, install, spell
 from dfeas.settings import SCHEMES
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def place(where: str | Path | ObjectPath) -> Place:
     if not is_url(where):
         if not isinstance(where, str) and not hasattr(where, "absolute"):
             raise UsageError(f"{type(where).__name__}: expected a path")
-        return where if not isinstance(where, str) else Path(where)
+        return where if not isinstance(where, str) else _path(where)
     try:
         from dfeas.data.storage.object_path import ObjectPath
     except ImportError:
@@ -113,7 +113,15 @@ def local(where: str | Path, name: str) -> Path:
     """A path of this machine. Raises UsageError for a URL."""
     if is_url(where):
         raise UsageError(f"{spell(name)} {where}: give a path of this machine; only data and runs may lie in object stores")
-    return Path(where)
+    return _path(where)
+
+
+def _path(where: str | Path) -> Path:
+    """Raises UsageError for text that no file can be called by."""
+    path = Path(where)
+    if "\0" in str(path) or any(len(part.encode(errors="replace")) > 255 for part in path.parts):  # bytes of a name, at most
+        raise UsageError(f"{brief(str(path), 60)}: no file can be called that; expected a path")
+    return path
 
 
 def absolute(where: str | Path | ObjectPath) -> str:
@@ -121,9 +129,10 @@ def absolute(where: str | Path | ObjectPath) -> str:
     return str(place(where).absolute())
 
 
-def paths_of(given: object, what: str) -> tuple[str | Path, ...]:
+def paths_of(given: Any, what: str) -> tuple[str | Path, ...]:
     """One path, or several. Raises UsageError for anything else."""
-    several = (given,) if isinstance(given, str | Path) else tuple(given) if isinstance(given, Iterable) else (given,)
+    one = isinstance(given, str | Path) or not isinstance(given, Iterable) or getattr(given, "shape", None) == ()
+    several: tuple[Any, ...] = (given,) if one else tuple(given)
     for each in several:
         if not isinstance(each, str | Path):
             raise UsageError(f"{what}: expected a path or several, got {type(each).__name__}")
@@ -151,7 +160,7 @@ def require_apart(out: str | Path | ObjectPath, *data: object) -> None:
 def _real(where: str | Path | ObjectPath) -> str:
     """What the names of all begin with that is in a folder, however it is spelled; links are followed."""
     if not is_url(str(where)):
-        return os.path.normcase(os.path.join(os.path.realpath(str(where)), ""))
+        return os.path.normcase(os.path.join(os.path.realpath(_path(str(where))), ""))
     scheme, _, rest = str(where).partition("://")
     bucket, _, key = rest.partition("/")
     return posixpath.join(f"{SCHEMES.get(scheme, scheme)}://{bucket.partition('@')[0]}{posixpath.normpath(f'/./{key}')}", "")
