@@ -8,11 +8,12 @@ from contextlib import closing, contextmanager
 from functools import cached_property
 from pathlib import Path
 from threading import Event, Lock
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.patience import wait_by
-from dfeas.data.storage.readers import Cost, StoppedError
+from dfeas.data.storage.readers import Buffers, Cost, StoppedError
 from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.memory import threads_that_fit
 from dfeas.engine.ranges import RangeEngine
@@ -21,7 +22,7 @@ from dfeas.engine.signals import LOOK_SECONDS, interrupts_held, pause, raise_hel
 from dfeas.linalg.blas import beat, hear_first, heard, one_thread
 from dfeas.machine import threads_here
 from dfeas.passes.block import Block
-from dfeas.passes.protocol import Fold, OnPairs, Question, sums_bytes, width
+from dfeas.passes.protocol import Fold, OnPairs, OnVectors, Partial, Question, sums_bytes, width
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -89,10 +90,23 @@ class LocalEngine(RangeEngine):
             yield block
 
     def _scan(self, question: Question, count: int | None) -> tuple[Any, Cost]:
+        if self.dataset.blocks == 1 and self.dataset.in_memory and not isinstance(question, OnVectors):
+            return self._scan_block(parts(question)[0], not isinstance(question, Partial))
         merge, dataset = RangeMerge(question), self.dataset
         each = sums_bytes(dataset.dimension, dataset.blocks, width(parts(question)[0]))
         self._map(self._answer_bytes // max(1, each), merge.scan, (question, self.scratch), count)
         return merge.finish()
+
+    def _scan_block(self, pass_: Any, keep: bool) -> tuple[Any, Cost]:
+        """All of a few points in memory: what ranges, threads and signals take is more than the scan."""
+        cost, began = Cost(), perf_counter()
+        self.observe(0, 1)
+        with one_thread():
+            block = self.dataset.read(0, Buffers(), cost, keep)
+            cost.read_seconds = perf_counter() - began
+            answer = pass_.finish(pass_.scan(block))
+        cost.scan_seconds = perf_counter() - began - cost.read_seconds
+        return answer, cost
 
     def _scan_pairs(self, question: OnPairs, pairs: int) -> list[tuple[Any, Cost, list[int]]]:
         return self.map(scan_pairs, question, self.tile_cache, count=pairs)
