@@ -69,6 +69,11 @@ class LocalEngine(RangeEngine):
         self.tile_cache: TileCache | None = None  # what questions to pairs can use again
         self._stop, self._long = Event(), Event()
 
+    @property
+    def _is_short(self) -> bool:
+        """Whether all is one block of points in memory, of which ranges, threads and signals take more than the scan."""
+        return self.dataset.blocks == 1 and self.dataset.in_memory and self.dataset.kind == "points"
+
     @cached_property
     def _pool(self) -> ThreadPoolExecutor:
         from concurrent.futures import ThreadPoolExecutor
@@ -90,7 +95,7 @@ class LocalEngine(RangeEngine):
             yield block
 
     def _scan(self, question: Question, count: int | None) -> tuple[Any, Cost]:
-        if self.dataset.blocks == 1 and self.dataset.in_memory and not isinstance(question, OnVectors):
+        if self._is_short and not isinstance(question, OnVectors):
             return self._scan_block(parts(question)[0], not isinstance(question, Partial))
         merge, dataset = RangeMerge(question), self.dataset
         each = sums_bytes(dataset.dimension, dataset.blocks, width(parts(question)[0]))
@@ -98,7 +103,7 @@ class LocalEngine(RangeEngine):
         return merge.finish()
 
     def _scan_block(self, pass_: Any, keep: bool) -> tuple[Any, Cost]:
-        """All of a few points in memory: what ranges, threads and signals take is more than the scan."""
+        """The answer of all points, which are one block."""
         cost, began = Cost(), perf_counter()
         self.observe(0, 1)
         with one_thread():
@@ -123,6 +128,10 @@ class LocalEngine(RangeEngine):
 
     def _map(self, most: int, function: Callable[..., R], args: tuple[Any, ...], count: int | None) -> list[R]:
         blocks = self.dataset.blocks if count is None else count
+        if count is None and self._is_short:
+            self.observe(0, 1)
+            with one_thread():
+                return [function(self.dataset, 0, 1, *args, stopped=_Begun(Event()))]
         threads = max(1, min(self._threads, most, blocks))
         # more ranges than threads, so that a slow one does not hold the pass up, or as many as threads run at once
         more = 4 if threads > 1 and self._threads <= most else 1
