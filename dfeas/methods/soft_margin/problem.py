@@ -226,7 +226,7 @@ class SampledMargin(SoftMargin):
 
     def samples_all(self, facts: Facts, count: int) -> bool:
         """Whether the minima for a sample of so many points are those that are looked for."""
-        return count == facts.n and (self.counted.left_out < 0).all()
+        return count == facts.n and bool((self.counted.left_out < 0).all())
 
     def evidence(self, state: Any) -> Progress:
         steep = float(self.counted.C.max()) * state.facts.radius**2 * max(self.counted.negative, self.counted.positive)
