@@ -253,7 +253,9 @@ class Band:
 
     def _warm(self, w: Floats, multiplier: Floats, gap: float) -> BandSolution:
         # 30: steps with multipliers that may be far off; then it begins again at w = 0, where no width is too small
-        return _Run(self, w, multiplier, WARM).until(gap, 30)
+        run = _Run(self, w, multiplier, WARM)
+        run.bound(multiplier)
+        return run.best if run.best.value - run.best.lower <= gap else run.until(gap, 30)
 
     def value(self, w: Floats, score: Floats) -> float:
         return float(self.width.of(w) - self.linear @ w + self.cost @ np.maximum(0.0, 1 - score))
@@ -326,6 +328,11 @@ class _Run:
         # 4.0: factor of tau from one set of multipliers to the next
         self.a, self.tau = self.alpha, self.tau * 4.0
         self.score = self.band.rows.scores(self.w)
+
+    def bound(self, multiplier: Floats) -> None:
+        """Take what these prove, as they are: they may be those of the minimum."""
+        lower, balanced, _ = self._lower(multiplier, np.flatnonzero((multiplier > 0) & (multiplier < self.band.cost)))
+        self._better(self.best.value, lower, balanced)
 
     def _better(self, value: float, lower: float, alpha: Floats) -> None:
         if value < self.best.value:

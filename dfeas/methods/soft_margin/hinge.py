@@ -194,7 +194,9 @@ class HingeMargin(SampledMargin):
         solution = band.minimise(w, multiplier, 1e-3 * band.value(w, rows.scores(w)))
         target, steps = SHARE * self.gap * solution.value, solution.steps
         if whole and solution.value - solution.lower > target:
-            solution = band.minimise(solution.w, solution.multiplier, target)
+            # 0.01: a rough minimum that is farther off takes longer to begin from than none
+            near = solution.value - solution.lower <= 0.01 * solution.value
+            solution = band.minimise(solution.w, solution.multiplier if near else None, target)
             steps += solution.steps
         return SampleMinimum(solution.w, steps, cost, solution.multiplier)
 
