@@ -254,7 +254,8 @@ class Band:
     def _warm(self, w: Floats, multiplier: Floats, gap: float) -> BandSolution:
         # 30: steps with multipliers that may be far off; then it begins again at w = 0, where no width is too small
         run = _Run(self, w, multiplier, WARM)
-        run.bound(multiplier)
+        if not self.linear.any():  # of all points; a model has other multipliers than the one before
+            run.bound(multiplier)
         return run.best if run.best.value - run.best.lower <= gap else run.until(gap, 30)
 
     def value(self, w: Floats, score: Floats) -> float:
