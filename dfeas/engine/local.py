@@ -8,11 +8,12 @@ from contextlib import closing, contextmanager
 from functools import cached_property
 from pathlib import Path
 from threading import Event, Lock
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.patience import wait_by
-from dfeas.data.storage.readers import Cost, StoppedError
+from dfeas.data.storage.readers import Buffers, Cost, StoppedError
 from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.memory import threads_that_fit
 from dfeas.engine.ranges import RangeEngine
@@ -21,7 +22,7 @@ from dfeas.engine.signals import LOOK_SECONDS, interrupts_held, pause, raise_hel
 from dfeas.linalg.blas import beat, hear_first, heard, one_thread
 from dfeas.machine import threads_here
 from dfeas.passes.block import Block
-from dfeas.passes.protocol import Fold, OnPairs, Question, sums_bytes, width
+from dfeas.passes.protocol import Fold, OnPairs, OnVectors, Partial, Question, sums_bytes, width
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -68,6 +69,11 @@ class LocalEngine(RangeEngine):
         self.tile_cache: TileCache | None = None  # what questions to pairs can use again
         self._stop, self._long = Event(), Event()
 
+    @property
+    def _is_short(self) -> bool:
+        """Whether all is one block of points in memory, of which ranges, threads and signals take more than the scan."""
+        return self.dataset.blocks == 1 and self.dataset.in_memory and self.dataset.kind == "points"
+
     @cached_property
     def _pool(self) -> ThreadPoolExecutor:
         from concurrent.futures import ThreadPoolExecutor
@@ -89,10 +95,23 @@ class LocalEngine(RangeEngine):
             yield block
 
     def _scan(self, question: Question, count: int | None) -> tuple[Any, Cost]:
+        if self._is_short and not isinstance(question, OnVectors):
+            return self._scan_block(parts(question)[0], not isinstance(question, Partial))
         merge, dataset = RangeMerge(question), self.dataset
         each = sums_bytes(dataset.dimension, dataset.blocks, width(parts(question)[0]))
         self._map(self._answer_bytes // max(1, each), merge.scan, (question, self.scratch), count)
         return merge.finish()
+
+    def _scan_block(self, pass_: Any, keep: bool) -> tuple[Any, Cost]:
+        """The answer of all points, which are one block."""
+        cost, began = Cost(), perf_counter()
+        self.observe(0, 1)
+        with one_thread():
+            block = self.dataset.read(0, Buffers(), cost, keep)
+            cost.read_seconds = perf_counter() - began
+            answer = pass_.finish(pass_.scan(block))
+        cost.scan_seconds = perf_counter() - began - cost.read_seconds
+        return answer, cost
 
     def _scan_pairs(self, question: OnPairs, pairs: int) -> list[tuple[Any, Cost, list[int]]]:
         return self.map(scan_pairs, question, self.tile_cache, count=pairs)
@@ -109,6 +128,10 @@ class LocalEngine(RangeEngine):
 
     def _map(self, most: int, function: Callable[..., R], args: tuple[Any, ...], count: int | None) -> list[R]:
         blocks = self.dataset.blocks if count is None else count
+        if count is None and self._is_short:
+            self.observe(0, 1)
+            with one_thread():
+                return [function(self.dataset, 0, 1, *args, stopped=_Begun(Event()))]
         threads = max(1, min(self._threads, most, blocks))
         # more ranges than threads, so that a slow one does not hold the pass up, or as many as threads run at once
         more = 4 if threads > 1 and self._threads <= most else 1

@@ -110,6 +110,8 @@ def _pivots_modulo(rows: Integers) -> Indices:
 
 def _pivots_of(echelon: Any, rank: int) -> Indices:
     """Columns of the pivots of an echelon form."""
+    if rank == echelon.ncols():
+        return np.arange(rank)
     pivots, start = [], 0
     for row in range(rank):
         start = next(j for j in range(start, echelon.ncols()) if echelon[row, j])

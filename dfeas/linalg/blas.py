@@ -121,6 +121,8 @@ def cut_evenly(count: int, pieces: int) -> list[slice]:
 
 def side_by_side(function: Callable[[int], R], count: int) -> list[R]:
     """function(0) .. function(count - 1), in this thread, and in others where there are several processors."""
+    if count == 1:
+        return [function(0)]
     found: dict[int, R] = {}
     turns = iter(range(count))
 
@@ -129,7 +131,7 @@ def side_by_side(function: Callable[[int], R], count: int) -> list[R]:
             found[i] = function(i)
 
     # one task for each further thread: one for each piece took a tenth of a product of conjugate gradients to hand over
-    others = [_pool().submit(take_turns) for _ in range(min(count, threads_here()) - 1 if count > 1 else 0)]
+    others = [_pool().submit(take_turns) for _ in range(min(count, threads_here()) - 1)]
     try:
         take_turns()
     finally:

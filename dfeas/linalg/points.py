@@ -297,7 +297,7 @@ def combine_rows(weights: Floats, points: Points) -> Floats:
 def moments(points: Tile, weights: Floats) -> Floats:
     """sum_j weights_j x_j x_j' (m, m), in the precision of the points."""
     if isinstance(points, np.ndarray):
-        return np.asarray(points.T @ (points * weights[:, None]))
+        return np.asarray(points.T @ np.multiply(points, weights[:, None], out=buffer("weighed", points.shape, points.dtype)))
     return np.asarray((csr.transpose(points) @ csr.scale_rows(points, weights)).toarray())
 
 

@@ -155,7 +155,7 @@ def test_warm_start_goes_on_and_a_limit_is_a_warning() -> None:
     first = warm.results_[0].passes
     assert warm.fit(X, y).results_[0].passes < first
     with pytest.warns(ConvergenceWarning, match="limit of passes"):
-        LinearSVC(loss="hinge", tol=1e-10, max_passes=2).fit(X, y)
+        LinearSVC(loss="hinge", tol=1e-10, max_passes=1).fit(X, y)
 
 
 @pytest.mark.parametrize(("kind", "raises"), [(LinearSVC, False), (Separator, True), (KernelSeparator, False)])

@@ -32,7 +32,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.linalg.blas import cut_evenly, one_thread, side_by_side
-from dfeas.linalg.points import Floats, Indices, Tile, combine_rows, is_dense, moments, norms, products, tile, times_rows
+from dfeas.linalg.points import (
+    Floats,
+    Indices,
+    Tile,
+    combine_rows,
+    gather_rows,
+    is_dense,
+    moments,
+    norms,
+    products,
+    tile,
+    times_rows,
+)
 from dfeas.linalg.routines import solve_positive
 from dfeas.linalg.separation.newton import conjugate_gradients
 from dfeas.passes.block import Columns
@@ -100,8 +112,10 @@ class SignedRows:
         cuts = self._cuts(len(rows))
 
         def add(cut: slice) -> Floats:
-            some = self.values[rows[cut]]
-            if centre is not None and isinstance(some, np.ndarray):
+            if not isinstance(self.values, np.ndarray):
+                return moments(self.values[rows[cut]], cost[cut])
+            some = gather_rows(self.values, rows[cut])
+            if centre is not None:
                 some[:, :-1] -= some[:, -1:] * centre
             return moments(some, cost[cut])
 
@@ -197,6 +211,10 @@ class Band:
     def _minimise(self, w: Floats, multiplier: Floats | None, gap: float) -> BandSolution:
         square = max(float(norms(self.rows.values).max(initial=0.0)) ** 2, TINY)
         best: BandSolution | None = None
+        if multiplier is not None and (self.cost > SOFT[0] / square).any():  # from near they are found with no lower costs
+            best = self._warm(w, multiplier, gap)
+            if best.value - best.lower <= gap:
+                return best
         for most in (size / square for size in SOFT):
             if not (self.cost > most).any():
                 break
@@ -227,12 +245,18 @@ class Band:
     def _soft(self, w: Floats, multiplier: Floats | None, gap: float) -> BandSolution:
         if multiplier is None:
             return _Run(self, w, self.cost / 2, COLD).until(gap, STEPS)
-        # 30: the same with multipliers that may be far off; then it begins again at w = 0, where no width is too small
-        warm = _Run(self, w, multiplier, WARM).until(gap, 30)
+        warm = self._warm(w, multiplier, gap)
         if warm.value - warm.lower <= gap:
             return warm
         cold = _Run(self, np.zeros_like(w), self.cost / 2, COLD).until(gap, STEPS)
         return better(cold, warm)
+
+    def _warm(self, w: Floats, multiplier: Floats, gap: float) -> BandSolution:
+        # 30: steps with multipliers that may be far off; then it begins again at w = 0, where no width is too small
+        run = _Run(self, w, multiplier, WARM)
+        if not self.linear.any():  # of all points; a model has other multipliers than the one before
+            run.bound(multiplier)
+        return run.best if run.best.value - run.best.lower <= gap else run.until(gap, 30)
 
     def value(self, w: Floats, score: Floats) -> float:
         return float(self.width.of(w) - self.linear @ w + self.cost @ np.maximum(0.0, 1 - score))
@@ -306,6 +330,11 @@ class _Run:
         self.a, self.tau = self.alpha, self.tau * 4.0
         self.score = self.band.rows.scores(self.w)
 
+    def bound(self, multiplier: Floats) -> None:
+        """Take what these prove, as they are: they may be those of the minimum."""
+        lower, balanced, _ = self._lower(multiplier, np.flatnonzero((multiplier > 0) & (multiplier < self.band.cost)))
+        self._better(self.best.value, lower, balanced)
+
     def _better(self, value: float, lower: float, alpha: Floats) -> None:
         if value < self.best.value:
             self.best = replace(self.best, w=self.w, value=value)
@@ -324,12 +353,12 @@ class _Run:
             rows = times_rows(self.band.rows.values[free], np.sqrt(self.band.cost[free]))
             last, others = SignedRows(rows).scores(np.eye(1, m, m - 1)[0]), SignedRows(rows[:, :-1])
             system = products(others.values)
-            system[np.diag_indices(k)] += 1 / self.tau
+            system.flat[:: k + 1] += 1 / self.tau
             first, second = positive_solve(system, np.column_stack([others.scores(residual[:-1]), last])).T
             bias = (residual[-1] - last @ first) / (curvature[-1] + last @ second)
             return np.append(residual[:-1] - others.combine(first + bias * second), bias)
         system = self.tau * self.band.rows.gram(free, self.band.cost[free])
-        system[np.diag_indices(m)] += curvature
+        system.flat[:: m + 1] += curvature
         return positive_solve(system, residual)
 
     def _conjugate_gradients(self, free: Indices, residual: Floats) -> Floats:

@@ -61,6 +61,10 @@ class HingeState:
     duals: tuple[Dual, ...]  # (k) whose values are the lower ends
 
 
+SHARE = 0.3
+"""Of the gap, which the solver in memory may leave."""
+
+
 def wanted_points(facts: Facts) -> int:
     """About 2 (n^2 m)^(1/3) points: the w of a sample of half as many is so near that those on the wrong side are kept."""
     # 20_000: up to so many points the hinge keeps all
@@ -108,8 +112,11 @@ class HingeMargin(SampledMargin):
 
     def tell(self, state: HingeState, answer: Columns | HingeAnswer) -> HingeState:
         if isinstance(answer, Columns):
-            minima, steps = self.sample_minima(state.facts, answer)
-            return replace(state, asked=minima, steps=steps)
+            sampled, steps = self.sample_minima(state.facts, answer)
+            state = replace(state, asked=np.stack([each.w for each in sampled], axis=1), steps=steps)
+            if not self.samples_all(state.facts, len(answer)):
+                return state
+            return replace(state, index=answer.index, multiplier=np.stack([each.multiplier for each in sampled], axis=1))
         target, before = state.asked, state.best
         assert target is not None
         Y, which, part = looks(target, before, state.reach)
@@ -146,8 +153,7 @@ class HingeMargin(SampledMargin):
         rows = SignedRows.of(columns)
         costs = self.counted.matrix(columns.index, columns.scale)[:, : len(self.counted.C)]
         known, same = self._known_multipliers(state, columns.index)
-        # 0.3: the share of the gap that the solver in memory may leave
-        targets = 0.3 * self.gap * best.objective
+        targets = SHARE * self.gap * best.objective
         widths = [Width(self.squares, state.facts.radius, float(objective)) for objective in best.objective]
         for C in np.unique(self.counted.C):
             alike = np.flatnonzero((best.gap > self.gap) & (self.counted.C == C))
@@ -179,14 +185,20 @@ class HingeMargin(SampledMargin):
             known[same] = state.multiplier[place[same]]
         return known, same
 
-    def sample_minimum(self, rows: SignedRows, cost: Floats, before: SampleMinimum | None) -> SampleMinimum:
+    def sample_minimum(self, rows: SignedRows, cost: Floats, before: SampleMinimum | None, whole: bool) -> SampleMinimum:
         w = np.zeros(rows.features) if before is None else before.w
         multiplier = None if before is None else self._alike(before.multiplier, before.cost, cost)
         width = Width(self.squares, float(norms(rows.values).max(initial=0.0)), float(cost.sum()))
         band = Band(rows, cost, np.zeros(rows.features), width)
         # 1e-3: of the minimum for the sample, which is farther from that of all points
         solution = band.minimise(w, multiplier, 1e-3 * band.value(w, rows.scores(w)))
-        return SampleMinimum(solution.w, solution.steps, cost, solution.multiplier)
+        target, steps = SHARE * self.gap * solution.value, solution.steps
+        if whole and solution.value - solution.lower > target:
+            # 0.01: a rough minimum that is farther off takes longer to begin from than none
+            near = solution.value - solution.lower <= 0.01 * solution.value
+            solution = band.minimise(solution.w, solution.multiplier if near else None, target)
+            steps += solution.steps
+        return SampleMinimum(solution.w, steps, cost, solution.multiplier)
 
     def evidence(self, state: HingeState) -> Progress:
         return replace(super().evidence(state), kept=len(state.index))

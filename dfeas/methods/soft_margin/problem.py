@@ -109,6 +109,8 @@ class Best:
     @property
     def gap(self) -> Floats:
         """(k,) relative: (objective - lower) / objective; 0 where the objective is 0."""
+        if (self.objective > 0).all() and np.isfinite(self.objective).all():
+            return (self.objective - self.lower) / self.objective
         with np.errstate(invalid="ignore", divide="ignore"):
             share = (self.objective - self.lower) / self.objective
         return np.where(self.objective == 0, 0.0, np.where(np.isfinite(self.objective), share, 1.0))
@@ -201,20 +203,30 @@ class SampledMargin(SoftMargin):
     def of(cls, costs: SampleCosts, squares: Floats, gap: float, start: Floats | None) -> Self:
         return cls(costs, squares, gap, start=start)
 
-    def sample_minimum(self, rows: SignedRows, cost: Floats, before: Any) -> Any:
-        """``w`` (m,) and ``steps`` of one problem, from those of one with lower costs, if there is one."""
+    def sample_minimum(self, rows: SignedRows, cost: Floats, before: Any, whole: bool) -> Any:
+        """``w`` (m,) and ``steps`` of one problem, from those of one with lower costs, if there is one. Of the ``whole``, which
+        is a sample of all points, it is as near as is aimed at.
+        """
 
-    def sample_minima(self, facts: Facts, columns: Columns) -> tuple[Floats, int]:
-        """The minima (m, k) for the sample, one for each C, and the steps: folds change less than the sample does not know."""
-        counted = self.counted
+    def sample_minima(self, facts: Facts, columns: Columns) -> tuple[list[Any], int]:
+        """The minima of k problems for the sample, one for each C, and the steps: folds change less than the sample does not
+        know.
+        """
+        counted, whole = self.counted, self.samples_all(facts, len(columns))
         weight = facts.n / max(1, len(columns))  # the sample stands for all points
         costs, rows = counted.matrix(columns.index, columns.scale) * weight, SignedRows.of(columns)
-        minima, steps, sampled = np.zeros((facts.m, len(counted.C))), 0, None
+        minima, steps, sampled = [None] * len(counted.C), 0, None
         for C in np.unique(counted.C):
             same = np.flatnonzero(counted.C == C)
-            sampled = self.sample_minimum(rows, costs[:, same[0]], sampled)
-            minima[:, same], steps = sampled.w[:, None], steps + sampled.steps
+            sampled = self.sample_minimum(rows, costs[:, same[0]], sampled, whole)
+            steps += sampled.steps
+            for i in same:
+                minima[i] = sampled
         return minima, steps
+
+    def samples_all(self, facts: Facts, count: int) -> bool:
+        """Whether the minima for a sample of so many points are those that are looked for."""
+        return count == facts.n and bool((self.counted.left_out < 0).all())
 
     def evidence(self, state: Any) -> Progress:
         steep = float(self.counted.C.max()) * state.facts.radius**2 * max(self.counted.negative, self.counted.positive)

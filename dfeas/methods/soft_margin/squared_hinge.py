@@ -161,18 +161,28 @@ class SquaredHingeMargin(SampledMargin):
         """Whether memory holds the curvature of all problems, in a few partials."""
         return facts.m <= self.direct and 8 * MATRICES * facts.m**2 * len(self.counted.C) <= facts.memory
 
+    def _sampled(self, facts: Facts) -> int:
+        return min(facts.n, SAMPLE, capacity(facts, len(self.counted.C), True))
+
+    def _confirms(self, state: SquaredHingeState) -> bool:
+        """Whether it looks at the minima of all points: no step follows, as a rule, and no curvature is needed."""
+        first = self.start is None and bool(np.isinf(state.best.objective).all())
+        return first and self.samples_all(state.facts, self._sampled(state.facts)) and self._matrix(state.facts)
+
     def ask(self, state: SquaredHingeState) -> Partial | SquaredHinge:
         facts, k = state.facts, len(self.counted.C)
         if state.asked is None:
-            return sample_of(facts, min(facts.n, SAMPLE, capacity(facts, k, True)), self.seed)
+            return sample_of(facts, self._sampled(facts), self.seed)
         if state.conjugate is not None:
             return SquaredHinge(state.best.Y, self.counted, k, along=state.conjugate.along)
         Y, which, _ = looks(state.asked, state.best, state.short)
-        return SquaredHinge(Y, self.counted.take(which), k, matrix=self._matrix(facts), centre=state.centre)
+        matrix = self._matrix(facts) and not self._confirms(state)
+        return SquaredHinge(Y, self.counted.take(which), k, matrix=matrix, centre=state.centre)
 
     def tell(self, state: SquaredHingeState, answer: Columns | SquaredHingeAnswer) -> SquaredHingeState:
         if isinstance(answer, Columns):
-            minima, steps = self.sample_minima(state.facts, answer)
+            sampled, steps = self.sample_minima(state.facts, answer)
+            minima = np.stack([each.w for each in sampled], axis=1)
             centred = self.squares[-1] == 0 and is_dense(answer.points) and len(answer) > 0
             centre = np.asarray(answer.points[:, :-1].mean(axis=0, dtype=np.float64)) if centred else None
             return replace(state, asked=minima, steps=steps, centre=centre)
@@ -197,7 +207,8 @@ class SquaredHingeMargin(SampledMargin):
         following, short = best.Y.copy(), np.ones(k)
         following_conjugate: Conjugate | None = None
         there = (target == best.Y).all(axis=0)
-        going = best.gap > self.gap
+        # where a gap is left after all, the next look is the same one, with the curvature
+        going = (best.gap > self.gap) & (not self._confirms(state))
         for i in np.flatnonzero(going & ~there):
             if not (objective[which == i] <= best.objective[i]).any():
                 short[i] = TRIALS[1] if state.short[i] == 1 else TRIALS[-1]
@@ -205,7 +216,7 @@ class SquaredHingeMargin(SampledMargin):
         if self._matrix(state.facts):
             for i in np.flatnonzero(going & there):
                 system = 2 * answer.curvature[i]
-                system[np.diag_indices_from(system)] += self.squares
+                system.flat[:: len(system) + 1] += self.squares
                 following[:, i] -= solve_about(state.centre, system, gradient[:, i])
         elif (going & there).any():
             following_conjugate = Conjugate.start(np.where(going & there, gradient, 0.0))
@@ -213,7 +224,7 @@ class SquaredHingeMargin(SampledMargin):
         steps = state.steps + (following_conjugate is None)
         return SquaredHingeState(state.facts, following, best, short, following_conjugate, steps, still, duals, state.centre)
 
-    def sample_minimum(self, rows: SignedRows, cost: Floats, before: Minimum | None) -> Minimum:
+    def sample_minimum(self, rows: SignedRows, cost: Floats, before: Minimum | None, whole: bool) -> Minimum:
         return newton(rows, cost, self.squares, np.zeros(rows.features) if before is None else before.w)
 
 
@@ -243,7 +254,7 @@ def newton(rows: SignedRows, cost: Floats, squares: Floats, w: Floats, most: int
     for step in range(most):
         short = np.maximum(0.0, 1 - score)
         gradient = squares * w - 2 * rows.combine(cost * short)
-        active = np.flatnonzero(short * cost)
+        active = (short * cost).nonzero()[0]
         if gradient @ gradient / 2 <= 1e-4 * value:
             return Minimum(w, step)
         if len(w) > DIRECT:
@@ -251,7 +262,7 @@ def newton(rows: SignedRows, cost: Floats, squares: Floats, w: Floats, most: int
             direction = -gradient / (1 + curved)
         else:
             system = 2 * rows.gram(active, cost[active], centre)
-            system[np.diag_indices_from(system)] += squares
+            system.flat[:: len(w) + 1] += squares
             direction = -solve_about(centre, system, gradient)
         slope = rows.scores(direction)
         t = line_search(

@@ -87,7 +87,8 @@ def _centre_features(points: Integers) -> tuple[Integers, Integers, int]:
     """Points with multiples of the intercept taken from features far from zero; the multiples, and its place."""
     none = np.zeros(points.shape[1], object), -1
     size = np.abs(points)
-    constant = next((i for i in range(points.shape[1]) if size[0, i] and (size[:, i] == size[0, i]).all()), -1)
+    likely = (size[:2] == size[0]).all(axis=0) & (size[0] > 0)  # by two points: a look at all of each feature takes longer
+    constant = next((i for i in likely.nonzero()[0].tolist() if (size[:, i] == size[0, i]).all()), -1)
     if constant < 0 or max(int(v) for v in size.max(axis=0)).bit_length() > 1000:
         return points, *none
     ratio = (points / points[:, constant, None]).astype(np.float64)
@@ -158,7 +159,9 @@ def _balance_rows(
     basis = ranked[independent(points[ranked])]
     d = points.shape[1]
     features = np.arange(d) if len(basis) == d else independent(points[basis].T)
-    free = np.setdiff1d(rows, basis)
+    left = np.zeros(len(points), np.bool_)
+    left[rows], left[basis] = True, False
+    free = np.flatnonzero(left)
     if not len(free):
         return None
     # guessed weights may be rough: the others follow exactly

@@ -116,14 +116,14 @@ class SoftMarginTask(Task[SoftMarginOutcome]):
 
     def _record(self, cost: Mapping[str, Any]) -> SoftMarginRecord:
         progress = self.method.evidence(self.state)
-        best = progress.best
-        widest = int(np.argmax(best.gap))
+        best, gap = progress.best, progress.best.gap
+        widest = int(np.argmax(gap))
         return SoftMarginRecord(
             iterations=progress.steps,
             objective=float(best.objective[widest]),
             lower=float(best.lower[widest]),
-            gap=float(best.gap[widest]),
-            done=int((best.gap <= self.goal).sum()),
+            gap=float(gap[widest]),
+            done=int((gap <= self.goal).sum()),
             kept=progress.kept,
             stalled=progress.stalled,
             **cost,

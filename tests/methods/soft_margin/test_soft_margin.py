@@ -509,3 +509,17 @@ def test_folds_of_weights_that_are_all_zero_have_nothing_wrong() -> None:
     X, y = overlapping(10, 3)
     found = dfeas.soft_margin(X, y, C=[0.1, 1.0], folds=5, weights=np.zeros(10))
     assert [(entry.error, entry.deviation) for entry in found.validation] == [(0.0, 0.0)] * 2
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
+def test_a_table_that_is_its_own_sample_is_proved_by_the_first_look(loss: str, C: float) -> None:
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((300, 6))
+    y = np.where(X @ rng.standard_normal(6) + rng.standard_normal(300) > 0, 1, -1)
+    found = dfeas.soft_margin(X, y, C=C, loss=loss, tol=1e-5)
+    assert (found.success, found.passes) == (True, 2)  # the sample, and the look
+    assert found.gap <= 1e-5
+    several = dfeas.soft_margin(X, y, C=[C, 2 * C], loss=loss, tol=1e-5)
+    assert (several.success, several.passes) == (True, 2)
+    assert several.fits[0].objective == pytest.approx(found.objective, rel=2e-5)
