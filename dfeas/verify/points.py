@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -133,8 +132,7 @@ class Sight(Struct, frozen=True, eq=False):
         return shown
 
 
-@dataclass(frozen=True)
-class Points(Checker):
+class Points(Checker, Struct, frozen=True):
     """Checks separators and weights of points."""
 
     as_stored: ClassVar = True
