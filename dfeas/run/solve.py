@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from dfeas.engine.protocol import Workers
 
 
-
 @contextmanager
 def run_terms(
     max_passes: int | None,

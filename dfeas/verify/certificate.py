@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import json
 import struct
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -119,6 +118,8 @@ class Certificate(Displayed, Struct, frozen=True):
         """What it says of the points first .. stop-1: of a separator all of it, of weights theirs."""
         if self.kind != "gordan":
             return self
+        from bisect import bisect_left
+
         # in a file they need not be aligned, and NumPy would copy all of them to search
         low, high = bisect_left(self.support, first), bisect_left(self.support, stop)
         support, weights = part(self.support, low, high), part(self.weights, low, high)

@@ -15,7 +15,6 @@ import os
 import struct
 import tokenize
 import uuid
-import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from math import isfinite
@@ -31,6 +30,8 @@ from dfeas.errors import BadInputError, CorruptDataError, DfeasError, NewerForma
 if TYPE_CHECKING:
     from dfeas.data.storage.places import Place
 
+MARKER = "zarr.json"
+"""Of an array or a group; what a dataset has that is finished."""
 KEY = "format"
 """Of a number in a file, whatever its kind."""
 DATASET = 4
@@ -64,7 +65,6 @@ def require_readable(where: object, number: Any, newest: int) -> None:
 # errors of zarr and UnicodeErrors are ValueErrors, RecursionError is a RuntimeError, OverflowError and ZeroDivisionError are
 # ArithmeticErrors
 _DAMAGE = (
-    zlib.error,
     struct.error,
     tokenize.TokenError,
     ArithmeticError,
@@ -83,9 +83,10 @@ _DAMAGE = (
 
 def damage(*more: type[Exception]) -> tuple[type[Exception], ...]:
     """What libraries raise of a damaged file, and others."""
+    import zlib
     from zipfile import BadZipFile
 
-    return (*more, BadZipFile, *_DAMAGE)
+    return (*more, BadZipFile, zlib.error, *_DAMAGE)
 
 
 @contextmanager

@@ -34,7 +34,6 @@ KEPT = 2
 SUFFIX = ".state"
 
 
-
 class Sealed(Struct, frozen=True):
     """What the file of a checkpoint holds."""
 
