@@ -44,8 +44,8 @@ RUNS = [  # name, instance, options of solve, most reads, most seconds (None: fi
 
 RIDING = """
 import sys, dfeas
-from dataclasses import replace
 from dfeas.methods.registry import METHODS
+from dfeas.records import replace
 led = METHODS["working-set"]
 METHODS["working-set"] = replace(led, method=replace(led.method, after=0))
 from dfeas.cli.main import main

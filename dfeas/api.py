@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from dfeas.data.collections import is_collection
 from dfeas.data.partitions import computed_by
 from dfeas.data.source import Choice, ChosenTable, DataSpec
+from dfeas.data.storage.files import MARKER
 from dfeas.data.storage.layout import Header
 from dfeas.data.storage.places import absolute, local, place, require_apart
 from dfeas.data.storage.sparse_readers import has_sparse_chunks
-from dfeas.data.storage.stored_array import MARKER
 from dfeas.engine.protocol import open_client
 from dfeas.errors import UsageError
 from dfeas.problem import Goal, Kernel, KernelName, Loss, Method, Objective, Problem, SoftMethod, Transforms

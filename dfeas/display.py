@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import math
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import fields, is_dataclass
 from textwrap import wrap
 from typing import Any, ClassVar
 
 import numpy as np
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from dfeas.errors import visible
+from dfeas.records import is_record, names_of
 
 BRIEF = 100
 """Characters of the one line."""
@@ -29,7 +29,7 @@ LEAST_NAME = 8
 """Characters that are left of a name where a line is too long."""
 LONG = 1000
 """Bits of integers that JSON gets as numbers; longer ones are strings of hexadecimal digits."""
-_MEASURED = re.compile(r"(\d) (s|ms|min|h|[kMGT]?i?B(?:/s)?)(?=[\s,;.)]|$)")
+_MEASURED = r"(\d) (s|ms|min|h|[kMGT]?i?B(?:/s)?)(?=[\s,;.)]|$)"
 """A number and its unit."""
 Paint = Callable[[str], str]
 """Gives a verdict the codes of a colour."""
@@ -90,7 +90,7 @@ def _fill(text: str, width: int, left: bool) -> str:
 Part = Row | Grid
 
 
-class Displayed(ABC):
+class Displayed:
     """An answer that says in a few words what it is, has the lines that its command prints, and values of JSON."""
 
     __slots__ = ()
@@ -110,13 +110,12 @@ class Displayed(ABC):
 
     def to_json(self) -> dict[str, Any]:
         """Fields as plain values of JSON."""
-        assert is_dataclass(self), "or it has values of its own"
-        names = [entry.name for entry in fields(self) if entry.name not in self.HIDDEN]
+        names = [name for name in names_of(type(self)) if name not in self.HIDDEN]
         return {name: plain(getattr(self, name)) for name in (*names, *self.DERIVED)}
 
     def __dir__(self) -> list[str]:
         """What can be asked of it: also fields that are found when they are asked for, and no constants of its class."""
-        own = {entry.name for entry in fields(self)} if is_dataclass(self) else set[str]()
+        own = set(names_of(type(self)) if is_record(self) else ())
         return sorted(own | {name for name in super().__dir__() if not name.isupper()})
 
     def __repr__(self) -> str:
@@ -158,7 +157,7 @@ def fold(text: str, columns: float, indent: int = 0) -> list[str]:
     if len(text) <= columns:
         return [text]
     words = text.lstrip(" ")
-    glued, first = _MEASURED.sub("\\1\0\\2", words), " " * (len(text) - len(words))
+    glued, first = re.sub(_MEASURED, "\\1\0\\2", words), " " * (len(text) - len(words))
     found = wrap(
         glued,
         int(columns),
@@ -172,10 +171,8 @@ def fold(text: str, columns: float, indent: int = 0) -> list[str]:
 
 def plain(value: Any) -> Any:
     """A value as JSON has it: numbers that are not finite are null, long integers and what JSON does not know are strings."""
-    if is_dataclass(value):
-        return {entry.name: plain(getattr(value, entry.name)) for entry in fields(value)}
-    if isinstance(value, Struct):
-        return plain(structs.asdict(value))
+    if is_record(value):
+        return {name: plain(getattr(value, name)) for name in names_of(type(value))}
     if isinstance(value, np.ndarray | np.generic):
         return plain(value.tolist())
     if isinstance(value, dict):

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from collections.abc import Callable, Iterable
 from itertools import islice
-from shlex import quote
 from typing import Any
 
 
@@ -126,15 +124,21 @@ def either(python: str, typed: str) -> str:
     return f"{_BEGIN}{python}{_OR}{typed}{_END}"
 
 
+def _quote(text: str) -> str:
+    """As a shell takes it."""
+    from shlex import quote  # for errors only, as difflib and unicodedata are
+
+    return quote(text)
+
+
 def spell(name: str, value: Any = None) -> str:
     """An argument of a verb in the text of an error, which says ``eps=0.01`` in Python, ``--eps 0.01`` on the command line."""
     value = value.item() if getattr(value, "size", 0) == 1 and hasattr(value, "item") else value
     argument = _IN_PYTHON.get(name, name)
     called = argument if value is None else f"{argument}={brief(value)}"
     typed = f"--{'no-' if value is False else ''}{name.replace('_', '-')}"
-    typed += (
-        "" if value is None or isinstance(value, bool) else f" {quote(_cut(value) if isinstance(value, str) else brief(value))}"
-    )
+    if value is not None and not isinstance(value, bool):
+        typed += f" {_quote(_cut(value) if isinstance(value, str) else brief(value))}"
     return either(called, _FLAGS.get(called, typed))
 
 
@@ -157,8 +161,8 @@ def _cut(text: str, longest: int = LONGEST) -> str:
 def spell_ingest(src: object, out: str, **labels: object) -> str:
     """The command that writes a dataset, which is a call in Python, in the text of an error."""
     called = "".join(f", {_IN_PYTHON.get(name, name)}={value!r}" for name, value in labels.items())
-    typed = "".join(f" --{name.replace('_', '-')} {quote(str(value))}" for name, value in labels.items())
-    command = f"dfeas ingest {quote(str(src))} {quote(out)}{typed}"
+    typed = "".join(f" --{name.replace('_', '-')} {_quote(str(value))}" for name, value in labels.items())
+    command = f"dfeas ingest {_quote(str(src))} {_quote(out)}{typed}"
     return either(f"dfeas.ingest({str(src)!r}, {out!r}{called})", command)
 
 
@@ -166,6 +170,13 @@ def _choose_words(text: str, typed: bool) -> str:
     first, *rest = text.split(_BEGIN)
     each = [part.partition(_END) for part in rest]
     return first + "".join(words.partition(_OR)[2 if typed and _OR in words else 0] + after for words, _, after in each)
+
+
+def log_warning(text: str, *values: object) -> None:
+    """Log what a user should see and what ends nothing. Few calls have any, so that logging is loaded by the first one."""
+    import logging
+
+    logging.getLogger("dfeas").warning(text, *values, stacklevel=2)
 
 
 _DECIMAL = {"PB": 10**15, "TB": 10**12, "GB": 10**9, "MB": 10**6, "kB": 10**3}
@@ -249,15 +260,17 @@ _SHOWN_AS_ESCAPES = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Categories of Unicode: controls, formats (which turn text round, or are not seen), halves of pairs, ends of lines."""
 
 
-_SECRET = re.compile(r"(?<=://)(?:[^\s/?#\"']*|[^\s/@:]+:(?!\d*[/\s])[^\s\"']*)@|(://[^\s?]*\?)(?!\*)[^\s\"'\\]+")
+_SECRET = r"(?<=://)(?:[^\s/?#\"']*|[^\s/@:]+:(?!\d*[/\s])[^\s\"']*)@|(://[^\s?]*\?)(?!\*)[^\s\"'\\]+"
 """Of a URL what comes before the host, or after a question mark: a password, a token, a signature."""
 
 
 def visible(text: str) -> str:
     """The same text with controls as escapes, ``\\x1b``, ``\\n``, and URLs without what may be a secret."""
     if "://" in text:
-        text = _SECRET.sub(lambda found: f"{found[1]}***" if found[1] else "***@", text)
+        text = re.sub(_SECRET, lambda found: f"{found[1]}***" if found[1] else "***@", text)
     if text.isascii() and text.isprintable():
         return text
+    import unicodedata
+
     hidden = {each for each in text if unicodedata.category(each) in _SHOWN_AS_ESCAPES}
     return "".join(each.encode("unicode_escape").decode() if each in hidden else each for each in text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -51,8 +50,7 @@ Transforms: TypeAlias = Word | Sequence[Word]
 """How points are seen: see ``dfeas.solve``."""
 
 
-@dataclass(frozen=True)
-class Kernel:
+class Kernel(Struct, frozen=True):
     """A kernel, in whose space points are separated; it is normalised, K(x, x) = 1.
 
     Parameters

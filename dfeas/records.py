@@ -5,15 +5,23 @@ Each kind has a function of its own, which refuses the other kind when it is cal
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, structs
 
 
+def is_record(value: Any) -> bool:
+    """Whether it is a record of either kind, and no class of them."""
+    return isinstance(value, Struct) or hasattr(type(value), "__dataclass_fields__")
+
+
 def names_of(kind: type[Any]) -> tuple[str, ...]:
     """Those of the fields."""
-    return kind.__struct_fields__ if issubclass(kind, Struct) else tuple(each.name for each in dataclasses.fields(kind))
+    if issubclass(kind, Struct):
+        return kind.__struct_fields__
+    from dataclasses import fields
+
+    return tuple(each.name for each in fields(kind))
 
 
 if TYPE_CHECKING:
@@ -22,5 +30,8 @@ else:
 
     def replace(record: Any, /, **changes: Any) -> Any:
         """A copy with other values of some fields. Raises TypeError for fields that there are not."""
-        kind = structs if isinstance(record, Struct) else dataclasses
-        return kind.replace(record, **changes)
+        if isinstance(record, Struct):
+            return structs.replace(record, **changes)
+        import dataclasses
+
+        return dataclasses.replace(record, **changes)

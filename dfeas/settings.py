@@ -25,10 +25,10 @@ from dfeas.records import names_of
 
 SCHEMES = {"s3": "s3", "gs": "gs", "gcs": "gs", "az": "az", "abfs": "az", "abfss": "az", "https": "https", "http": "http"}
 """What URLs begin with, and what that is called here; others are names that fsspec has for the same."""
-_SIZE = re.compile(r"((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)([kmgtp]?)(i?)b?")
+_SIZE = r"((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)([kmgtp]?)(i?)b?"
 PREFIX, DASK_PREFIX = "DFEAS_", "DASK_DFEAS__"
 """Of variables of the environment, ours and those that Dask makes its configuration of."""
-_SECTION = re.compile(rb"\bdfeas[\"']?\s*:")
+_SECTION = rb"\bdfeas[\"']?\s*:"
 
 
 class Setting(Struct, frozen=True):
@@ -73,7 +73,7 @@ def parse_bytes(text: str | int | None, name: str = "memory") -> int:
 
 
 def _read_size(text: Any) -> int:
-    match = _SIZE.fullmatch("".join(str(text).lower().split()))
+    match = re.fullmatch(_SIZE, "".join(str(text).lower().split()))
     size = float(match[1]) * (1024 if match[3] else 1000) ** " kmgtp".index(match[2] or " ") if match else 0.0
     if match is None or (match[3] and not match[2]) or not size < 2.0**63:
         raise ValueError
@@ -203,7 +203,7 @@ def _is_set_in_dask() -> bool:
     files = (file for place in dask_places() for file in ([place] if place.is_file() else sorted(place.glob("*"))))
     for file in files:
         with suppress(OSError):
-            if file.suffix.lower() in (".json", ".yaml", ".yml") and _SECTION.search(file.read_bytes()):
+            if file.suffix.lower() in (".json", ".yaml", ".yml") and re.search(_SECTION, file.read_bytes()):
                 return True
     return False
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import chdir
-from dataclasses import fields, is_dataclass
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from dfeas.data.source import DataSpec, Source
 from dfeas.display import BRIEF, LEAST_NAME, Displayed, Grid, Row, fold, lines
 from dfeas.records import replace
 from tests import typed
+from tests.records import is_record, names_of
 
 HOSTILE = "<b>&\x1b[31m"
 SEEN = "<b>&\\x1b[31m"
@@ -185,7 +185,7 @@ def test_a_repr_is_one_short_line(shown: dict[str, tuple[Any, str]]) -> None:
 def test_what_an_editor_offers_is_there_and_no_constant(shown: dict[str, tuple[Any, str]]) -> None:
     for answer in answers(shown):
         offered = {name for name in dir(answer) if not name.startswith("_")}
-        kept = {entry.name for entry in (fields(answer) if is_dataclass(answer) else ()) if not entry.name.startswith("_")}
+        kept = {name for name in (names_of(answer) if is_record(answer) else ()) if not name.startswith("_")}
         assert kept <= offered
         assert {name for name in offered if name.isupper()} <= kept
         for name in offered:

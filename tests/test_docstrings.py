@@ -5,7 +5,6 @@ from __future__ import annotations
 import doctest
 import inspect
 import re
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from dfeas.cones.prediction import ConePrediction
 from dfeas.display import Displayed
 from dfeas.geometry.prediction import Prediction
 from dfeas.verify.certificate import Check
+from tests.records import is_record, names_of
 
 ESTIMATORS = {name: getattr(estimators, name) for name in estimators.__all__}
 WITHOUT_NAME = (Check, ConePrediction, FirthFit, Info, Plan, Prediction, Separated, Separations, cancel, fetch, status, submit)
@@ -72,7 +72,7 @@ def test_a_docstring_has_its_sections(name: str) -> None:
     assert found[""].splitlines()[0].endswith((".", ":")) or len(found[""].splitlines()) > 1
     assert "Examples" in found
     if name in ANSWERS:
-        own = {each.name for each in fields(CALLABLE[name])} if is_dataclass(CALLABLE[name]) else set()
+        own = set(names_of(CALLABLE[name]) if is_record(CALLABLE[name]) else ())
         listed = entries(found.get("Attributes", ""))
         assert set(listed) == own
     else:

@@ -23,10 +23,14 @@ SCIPY = {"scipy.linalg", "scipy.sparse"}
 FILES = {
     *("shutil", "zipfile", "tempfile", "concurrent.futures", "threadpoolctl", "dfeas.data.views", "dfeas.data.subsets"),
     *("dfeas.data.storage.locks", "dfeas.run.checkpoint.codec", "dfeas.data.inequalities", "dfeas.run.prediction"),
+    *("dfeas.data.storage.chunks", "dfeas.data.storage.stored_array", "dfeas.exact.dyadic", "zlib"),
+    *("dataclasses", "logging", "traceback", "string", "shlex", "unicodedata", "base64", "bisect"),
 }
-"""For pools of threads, archives and folders, checkpoints, and data that is seen otherwise than it is stored."""
+"""For pools of threads, archives and folders, checkpoints, datasets on disk, data that is seen otherwise than it is stored,
+what float64 leaves open, and texts of errors and warnings.
+"""
 CALLS = {
-    "lookup": ("import dfeas; dfeas.solve", 96, CONFLICTS | OTHERS | SCIPY | FILES),
+    "lookup": ("import dfeas; dfeas.solve", 93, CONFLICTS | OTHERS | SCIPY | FILES),
     "separated": (
         "import dfeas, numpy as np; X = np.random.default_rng(0).standard_normal((4000, 200)); dfeas.solve(X, X @ X[0] > 0)",
         113,

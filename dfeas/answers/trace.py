@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from threading import get_ident
@@ -13,12 +12,13 @@ from dfeas.data.frames import make_frame
 from dfeas.data.storage import files
 from dfeas.data.storage.files import Number, conform, parse_json
 from dfeas.data.storage.journal import open_journal, read_ends, read_journal
-from dfeas.errors import CorruptDataError, DfeasError
+from dfeas.errors import CorruptDataError, DfeasError, log_warning
 
 if TYPE_CHECKING:
+    import logging
+
     from dfeas.data.storage.places import Place
 
-logger = logging.getLogger("dfeas")
 
 R = TypeVar("R")
 
@@ -42,9 +42,14 @@ class Sink:
 @contextmanager
 def note_warnings(sinks: Sequence[Sink], show: Callable[[str], object] | None = None) -> Iterator[None]:
     """Tell sinks what this thread logs as a warning meanwhile, of workers or of storage. Where nobody has set up logging,
-    ``show`` has the text in place of stderr.
+    ``show`` has the text in place of stderr. Where nobody is to be told, logging is not loaded.
     """
-    thread, telling = get_ident(), False
+    if not sinks and show is None:
+        yield
+        return
+    import logging
+
+    logger, thread, telling = logging.getLogger("dfeas"), get_ident(), False
 
     def tell(record: logging.LogRecord) -> bool:
         nonlocal telling
@@ -95,7 +100,7 @@ class TraceFile(Sink):
         try:
             self._journal.close()
         except DfeasError as error:
-            logger.warning("%s: its end is missing: %s", self._path, error)
+            log_warning("%s: its end is missing: %s", self._path, error)
 
     def record(self, record: ProgressRecord) -> None:
         self.passes += 1
@@ -116,7 +121,7 @@ class TraceFile(Sink):
             self._empty, self._lost = False, 0
         except OSError as error:
             if not self._lost:
-                logger.warning("%s: %s; the run goes on, its trace has a gap", self._path, error.strerror)
+                log_warning("%s: %s; the run goes on, its trace has a gap", self._path, error.strerror)
             self._lost += 1
 
 

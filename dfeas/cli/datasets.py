@@ -18,11 +18,11 @@ from dfeas.data.generate.points import CONE_KINDS, KINDS, Generated, Instance, S
 from dfeas.data.ingest.ingest import folder_of, why_alone
 from dfeas.data.ingest.options import FORMATS, IngestOptions
 from dfeas.data.source import Choice
+from dfeas.data.storage.files import MARKER
 from dfeas.data.storage.layout import DTYPES
 from dfeas.data.storage.locks import require_free
 from dfeas.data.storage.outputs import DATASET, replace_output
 from dfeas.data.storage.places import place
-from dfeas.data.storage.stored_array import MARKER
 from dfeas.records import replace
 from dfeas.run.progress.terminal import IngestProgress
 

@@ -134,7 +134,7 @@ def lazy_table(spec: DataSpec, compute: Compute, *, keep: bool) -> Table:
     """That of a collection, seen once for all who open it in a call; the first of them has the read to count."""
     seen, key = _seen.get({}), (id(spec.where), id(spec.beside), keep)
     if key in seen:
-        return seen[key][0]._replace(reads=0)
+        return replace(seen[key][0], reads=0)
     table = table_of(spec.where, spec.beside, compute, keep=keep)
     seen[key] = table, spec.where, spec.beside  # which live as long, or another object could have their number
     return table

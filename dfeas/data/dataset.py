@@ -16,7 +16,6 @@ from dfeas.data.cache import HELD_BYTES, Kept
 from dfeas.data.labels import place_of
 from dfeas.data.rows import POINTS, Rows
 from dfeas.data.source import Transform, view_text
-from dfeas.data.storage.chunks import ChunkReader
 from dfeas.data.storage.features import feature_name
 from dfeas.data.storage.layout import PADDING, ConeTable, Header, seen_fingerprint
 from dfeas.data.storage.patience import once_more
@@ -368,6 +367,8 @@ class Dataset(Struct, kw_only=True, eq=False, dict=True):
 
     def _read_in_threads(self, indices: Sequence[int], cost: Cost, keep: bool) -> Iterator[Block]:
         from concurrent.futures import ThreadPoolExecutor
+
+        from dfeas.data.storage.chunks import ChunkReader
 
         # one block is scanned while the next ones are read, each into buffers of its own
         ahead = AT_ONCE if isinstance(self.points, ChunkReader) and not self.points.array.shard else 1

@@ -6,9 +6,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from dfeas.data.storage.features import NO_FEATURES, no_column
@@ -24,7 +25,7 @@ SHOWN = 5
 """Columns that a message names."""
 
 
-class Table(NamedTuple):
+class Table(Struct, frozen=True, eq=False):
     """Points and labels as they are given, or as they come from a frame."""
 
     X: Any

@@ -17,7 +17,6 @@ from dfeas.data.frames import bring_here, require_aligned
 from dfeas.data.labels import points_of, too_many
 from dfeas.data.rows import rows_of
 from dfeas.data.source import DataSpec, Source, There
-from dfeas.data.storage.chunks import ChunkReader, chunk_reader, open_folder
 from dfeas.data.storage.files import refuse_links
 from dfeas.data.storage.layout import (
     Header,
@@ -29,8 +28,6 @@ from dfeas.data.storage.layout import (
 from dfeas.data.storage.patience import once_more
 from dfeas.data.storage.places import Place, absolute, place, translate_errors_at
 from dfeas.data.storage.readers import AnyArray, PointReader, RowReader, SliceReader
-from dfeas.data.storage.sparse_readers import CsrChunks, Entries, EntryChunks
-from dfeas.data.storage.stored_array import ATTRIBUTE, SEAL, StoredArray, find_root, parse_arrays, read_list, seal
 from dfeas.data.storage.zarr_arrays import check_shape, open_array, open_labels, rows_of_whole_chunks, slice_reader
 from dfeas.errors import BadInputError, CorruptDataError, UsageError, absent
 from dfeas.passes.survey import checksums
@@ -38,6 +35,8 @@ from dfeas.records import replace
 
 if TYPE_CHECKING:
     from dfeas.data.ids import Ids
+    from dfeas.data.storage.sparse_readers import Entries
+    from dfeas.data.storage.stored_array import StoredArray
 
 Opener = Callable[[Source], Dataset]
 ARRAYS = ("X/data", "X/indices", "X/indptr", "offset")
@@ -45,6 +44,9 @@ ARRAYS = ("X/data", "X/indices", "X/indptr", "offset")
 
 def _open_sparse(path: Place, arrays: dict[str, StoredArray], header: Header) -> tuple[PointReader, Entries, int]:
     """X of a sparse dataset, and how many chunks are a block. Raises CorruptDataError when it is not stored as dfeas does."""
+    from dfeas.data.storage.chunks import ChunkReader, chunk_reader, open_folder
+    from dfeas.data.storage.sparse_readers import CsrChunks, Entries, EntryChunks
+
     offsets, rows = _offsets(path, arrays, header), header.block_rows
     data, indices = (EntryChunks(ChunkReader(name, open_folder(path / name), arrays[name])) for name in ("X/data", "X/indices"))
     sizes = data.dtype.itemsize, indices.dtype.itemsize
@@ -72,7 +74,8 @@ def locate(spec: DataSpec) -> There:
         return "rows of cones", None
     if not spec.by_path:
         return "collection" if is_collection(spec.where) else "memory", None
-    from dfeas.data.ingest.options import is_file
+    from dfeas.data.ingest.options import is_file  # with what reads datasets and files, of which memory has none
+    from dfeas.data.storage.stored_array import ATTRIBUTE, find_root
 
     path = place(spec.where)
     with translate_errors_at(path):
@@ -274,6 +277,9 @@ VIEWS = (
 
 
 def _open_dataset(source: Source) -> Dataset:
+    from dfeas.data.storage.chunks import chunk_reader
+    from dfeas.data.storage.stored_array import SEAL, seal
+
     assert source.there is not None, "it was looked for"
     path, (_, root) = place(source.spec.where), source.there
     assert root is not None, "a dataset has one"
@@ -343,6 +349,8 @@ def _arrays(path: Place, root: dict[str, Any]) -> tuple[Header, dict[str, Stored
     """What a dataset says of itself, and its arrays, which are as it says. That no file is missing is seen here. An object
     store says a thousand names a request: there it is seen when they are read.
     """
+    from dfeas.data.storage.stored_array import ATTRIBUTE, parse_arrays
+
     if isinstance(path, Path):
         refuse_links(path)
     header = Header.from_json(root["attributes"][ATTRIBUTE], str(path))
@@ -384,6 +392,8 @@ def _checksums(path: Place, array: StoredArray, header: Header) -> NDArray[np.ui
 
 
 def _read_list(folder: Place, array: StoredArray, what: str) -> NDArray[Any]:
+    from dfeas.data.storage.stored_array import read_list
+
     def read() -> NDArray[Any]:
         try:
             return read_list(folder, array)

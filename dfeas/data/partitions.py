@@ -38,6 +38,7 @@ from dfeas.data.storage.features import are_dates, require_distinct, run_like_id
 from dfeas.data.storage.numbers import array_of, exact, is_dask_array, is_lazy_table, unwrap_array
 from dfeas.data.storage.zarr_arrays import check_shape
 from dfeas.errors import BadInputError, ClusterLostError, UsageError
+from dfeas.records import replace
 
 WHERE = "X"
 LABELS = f"labels of {WHERE}"
@@ -299,16 +300,16 @@ def table_of(X: Any, labels: Any, compute: Compute | None = None, *, keep: bool 
     check_shape(found.shape, WHERE)
     table = Table(found, None, tuple(map(str, names)), read, of_names)
     if beside is None:
-        return table if labels is None else table._replace(labels=_in_memory(labels, table))
+        return table if labels is None else replace(table, labels=_in_memory(labels, table))
     _require_one_each(found.shape[0], sum(beside.lengths or ()), beside.given.shape[1:] if beside.is_array else ())
     if of_names is not None and beside is not points and beside.names is not None:
         of_names.require(beside.names, "labels")
     if keep:
-        return table._replace(labels=beside.labels())
+        return replace(table, labels=beside.labels())
     counts = beside.counts()
     kind = _type_of(counts)
     stored = beside.stack((), kind, "labels", _labels_in, -1 if at is None else at, kind)
-    return table._replace(labels=stored, counts=counts)
+    return replace(table, labels=stored, counts=counts)
 
 
 def _in_memory(labels: Any, table: Table) -> NDArray[Any]:

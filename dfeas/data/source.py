@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, ClassVar
@@ -202,8 +201,7 @@ ALL = Choice()
 TWICE = "the table says itself what its labels are: leave out y"
 
 
-@dataclass(frozen=True, repr=False, eq=False)
-class ChosenTable(Displayed):
+class ChosenTable(Displayed, Struct, frozen=True, eq=False):
     """What ``dfeas.table`` returns.
 
     Attributes

@@ -30,6 +30,7 @@ from dfeas.engine.watch import Retry, Watch
 from dfeas.engine.worker import fold_partition, on_partition
 from dfeas.errors import UsageError
 from dfeas.passes.protocol import OnPairs, OnVectors, Partial, Question
+from dfeas.records import replace
 
 
 def open_collection(client: Client, spec: DataSpec) -> Dataset:
@@ -48,7 +49,7 @@ def open_collection(client: Client, spec: DataSpec) -> Dataset:
     chunks, counts_of_rows = csr_chunks(table.X, dtype, WHERE)  # in blocks as in memory, where they have other bits
     ends = np.append(0, np.cumsum(np.concatenate(compute(chunks_of(counts_of_rows)))))
     rows, entries = cut_entries(ends, dtype.itemsize, int(chunks.shape[1]))
-    return dataset_of(compute, table._replace(X=chunks), rows, labelled, entries)
+    return dataset_of(compute, replace(table, X=chunks), rows, labelled, entries)
 
 
 def compute_on(client: Client, *collections: Any) -> Compute:

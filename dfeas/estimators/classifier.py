@@ -257,7 +257,8 @@ class Classifier(ClassifierMixin, BaseEstimator):
         points, y = points_of(self, X, reset=True), y if is_dask(X) else bring_here(y)
         if is_dask(X):
             with value_errors(), open_client(choose_client(False if self.client is False else None, X)) as client:
-                points, y = table_of(X, y, compute_by(client, X, y), keep=True)[:2]
+                table = table_of(X, y, compute_by(client, X, y), keep=True)
+                points, y = table.X, table.labels
         labels = labels_of(y, X)
         if len(labels) != points.shape[0]:
             raise ValueError(f"Found input variables with inconsistent numbers of samples: {[points.shape[0], len(labels)]}")

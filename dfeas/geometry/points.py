@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from dfeas.data.collections import collection_of
@@ -31,13 +30,12 @@ PRODUCTS, MOST = 7.5, 3.75
 """Products by which conjugate gradients separate W, over sqrt(n / m) where that is no larger, on halfspaces."""
 
 
-@dataclass(frozen=True, slots=True)
-class PointSpace(Geometry):
+class PointSpace(Geometry, Struct, frozen=True, eq=False):
     """Points as they are stored, each with its label for a sign."""
 
     weighs_by_block: ClassVar[bool] = True
 
-    own: Mapping[str, AnyMethod] = field(default_factory=dict, compare=False)  # methods of the caller
+    own: Mapping[str, AnyMethod] = field(default_factory=dict)  # methods of the caller
 
     def with_methods(self, own: Mapping[str, AnyMethod]) -> PointSpace:
         return replace(self, own=own)
@@ -156,8 +154,7 @@ class Hyperplanes(Struct, frozen=True, eq=False):
             return np.asarray(points.astype(np.float64, copy=False) @ self.Y[:m] + self.Y[m:].sum(axis=0))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Sign(Rule):
+class Sign(Rule, Struct, frozen=True, eq=False):
     """Scores under one direction: above 0 is the positive class."""
 
     direction: Scorer
@@ -172,8 +169,7 @@ class Sign(Rule):
         return compare_labels(score, (score > 0).astype(np.int16), self.classes, label, names, (-1, 1))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Scores(Rule):
+class Scores(Rule, Struct, frozen=True, eq=False):
     """Scores (b, k) under all directions."""
 
     directions: Scorer
@@ -185,8 +181,7 @@ class Scores(Rule):
         return scored[0]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Largest(Rule):
+class Largest(Rule, Struct, frozen=True, eq=False):
     """The class whose direction gives the largest score, the first one of equal scores."""
 
     directions: Scorer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -90,7 +90,7 @@ class Trained(Struct, frozen=True, eq=False):
         return np.column_stack(ys if self.classes is None or self.fitted else [y / np.linalg.norm(y) for y in ys])
 
 
-class Rule(ABC):
+class Rule:
     """How blocks are scored by a direction, or by several, and what their scores say."""
 
     @abstractmethod
@@ -102,7 +102,7 @@ class Rule(ABC):
         """What ``score`` gave of all blocks of a dataset, and how it compares with labels, where there are any."""
 
 
-class Geometry(ABC):
+class Geometry:
     """Points, cones, or points in the space of a kernel; what is not said otherwise holds for points. Frozen."""
 
     place: ClassVar[str] = "on points"  # where methods work

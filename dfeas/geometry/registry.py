@@ -9,7 +9,6 @@ from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.places import place
-from dfeas.data.storage.stored_array import looks_like_dataset
 from dfeas.errors import UsageError, none_of
 from dfeas.geometry.points import PointSpace
 from dfeas.geometry.protocol import Geometry
@@ -44,6 +43,8 @@ def require_points(X: object, what: str) -> None:
     """Raise UsageError when X is cones, in memory or by the path of a dataset."""
     if isinstance(X, Dataset):
         raise UsageError(f"{what} asks about points, this is a product of cones: use solve")
+    from dfeas.data.storage.stored_array import looks_like_dataset
+
     stored = isinstance(X, str | Path) and looks_like_dataset(place(X))
     if stored and not open_source(Source(DataSpec(X), cones=True)).rows.take_labels:
         raise UsageError(f"{X}: a dataset of cones; {what} asks about points: use solve")

@@ -18,11 +18,11 @@ Evidence: both ends of the bracket; x is a mixture of the softmaxes w_x.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from math import log, sqrt
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from msgspec import Struct, field
@@ -120,10 +120,11 @@ class LadderState(Struct, frozen=True, kw_only=True):
     rung: int = 0  # which of the rules says how long steps are
 
 
-class Ladder(Method[S], Protocol[S]):
+class Ladder(Method[S]):
     """Steps of some lengths are tried on the same reads, and the largest that stands is taken."""
 
     @property
+    @abstractmethod
     def rule(self) -> Steps:
         """Which lengths, and when one stands, unless memory is short."""
 
@@ -148,6 +149,7 @@ class Ladder(Method[S], Protocol[S]):
     def rule_of(self, rung: int) -> Steps:
         return (self.rule, *self.rule.fewer)[rung]
 
+    @abstractmethod
     def questions(self, rule: Steps) -> int:
         """Vectors y of which one read tells, at most."""
 
@@ -210,8 +212,7 @@ class MirrorProxState(LadderState, frozen=True, kw_only=True):
     Av: Vector | None = None  # A v_x; None before the first pass
 
 
-@dataclass(frozen=True, slots=True)
-class MirrorProx(Ladder[MirrorProxState]):
+class MirrorProx(Ladder[MirrorProxState], Struct, frozen=True):
     """Mirror prox with a rule for the step."""
 
     rule: Steps = THREE

@@ -39,8 +39,9 @@ after 2 sqrt(log n log 2m) max |a_ij| / rho_1 steps, where winnow makes 2 log(2 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct
 
 from dfeas.methods.mirror_prox import TWO, CrossPolytope, EuclideanBall, Ladder, LadderState, Steps, add_average, raise_lower
 from dfeas.methods.protocol import Facts, Traits
@@ -60,15 +61,14 @@ class OnePassState(LadderState, frozen=True, kw_only=True):
     alpha: float  # alpha_y
 
 
-@dataclass(frozen=True, slots=True)
-class OnePassMirrorProx(Ladder[OnePassState]):
+class OnePassMirrorProx(Ladder[OnePassState], Struct, frozen=True):
     """One pass a step, with a rule for it."""
 
-    rule: Steps = field(default=FIVE)
+    rule: Steps = FIVE
     traits: Traits = Traits(
         "mirror-prox-one-pass", "one read a step, half the work", points=0.025, cones=0.025, weighs_all=True
     )
-    ball: EuclideanBall = field(default=EuclideanBall())
+    ball: EuclideanBall = EuclideanBall()
 
     def init(self, facts: Facts) -> OnePassState:
         return OnePassState(z=facts.zero, d=facts.zero, alpha=self.ball.alpha(facts.m), **self.begin(facts))

@@ -6,11 +6,11 @@ passes since then, and the bracket is the better one of both at either end.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from math import inf
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from msgspec import Struct, field
@@ -188,10 +188,11 @@ class Ends(Struct, frozen=True):
 S = TypeVar("S")
 
 
-class Method(Protocol[S]):
+class Method(Generic[S]):
     """An algorithm. States are frozen, picklable and O(m k); every method is a pure function of its arguments."""
 
     @property
+    @abstractmethod
     def traits(self) -> Traits:
         """What it is, before anything is asked."""
 
@@ -205,18 +206,23 @@ class Method(Protocol[S]):
             raise UsageError(f"method {name}: {self.name} has no options; leave out what is after its name")
         return self
 
+    @abstractmethod
     def init(self, facts: Facts) -> S:
         """State before the first pass."""
 
+    @abstractmethod
     def ask(self, state: S) -> Question:
         """The question of the next pass."""
 
+    @abstractmethod
     def tell(self, state: S, answer: Any) -> S:
         """The state after the answer to what it has asked, which may be taken apart: it is told once."""
 
+    @abstractmethod
     def evidence(self, state: S) -> Evidence:
         """What is known in this state."""
 
+    @abstractmethod
     def bound(self, facts: Facts, margin: float) -> float:
         """Passes within which its theorem has a separator, if the best margin is at least this, or |Ax| at most this."""
 
@@ -266,7 +272,7 @@ def missing_functions(method: AnyMethod) -> list[str]:
     return [name for name in known if name in empty or not hasattr(method, name)]
 
 
-class Wrapping(Method[Any], Protocol):
+class Wrapping(Method[Any]):
     """A method that adds something to another one, and is like it in all that it does not say."""
 
     method: AnyMethod
@@ -311,8 +317,7 @@ class LedState(Struct, frozen=True, eq=False):
     first: Any
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Led(Wrapping):
+class Led(Wrapping, Struct, frozen=True, eq=False):
     """``leader`` comes first for ``lead`` passes, in the hope of a separator; then all is as with ``method``."""
 
     method: AnyMethod
@@ -374,8 +379,7 @@ class RideAlongState(Struct, frozen=True, eq=False):
     full: int  # passes over all data
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class RideAlong(Wrapping):
+class RideAlong(Wrapping, Struct, frozen=True, eq=False):
     """``method`` comes first and decides what is read; ``rider`` asks one pass a step."""
 
     method: AnyMethod

@@ -15,7 +15,6 @@ Evidence: both ends of the bracket; x_k is the mixture of the softmaxes above.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import log, sqrt
 from typing import Any
 
@@ -41,8 +40,7 @@ class SmoothPerceptronState(Struct, frozen=True):
     answers: int = 0  # softmaxes in x_k
 
 
-@dataclass(frozen=True, slots=True)
-class SmoothPerceptron(Method[SmoothPerceptronState]):
+class SmoothPerceptron(Method[SmoothPerceptronState], Struct, frozen=True):
     """Its steps and temperatures depend on nothing."""
 
     traits: Traits = Traits("smooth-perceptron", "one read a step", points=0.25, kernel=0.25, cones=0.25, weighs_all=True)

@@ -6,10 +6,9 @@ Where the selection has found a point on the wrong side there is nothing to look
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from dfeas.linalg.points import Array, Floats, Points
@@ -46,8 +45,7 @@ class Inspection(Struct, frozen=True, eq=False):
 Inspections = tuple[SelectPartial, Shown | None]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Inspected(ScoringPass):
+class Inspected(ScoringPass, Struct, frozen=True, eq=False):
     """A selection by a ``y`` that is looked at on the same read."""
 
     pass_: Select

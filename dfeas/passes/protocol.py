@@ -4,7 +4,7 @@ with others, or asked of one class against the rest.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Hashable, Sequence
 from operator import add
 from typing import Any, Generic, Protocol, TypeVar
@@ -80,7 +80,7 @@ def add_fields(first: R, second: R) -> R:
     return type(first)(*map(add, astuple(first), astuple(second)))
 
 
-class ScoringPass(ABC):
+class ScoringPass:
     """A pass that begins with the scores of all points under one ``y``: of several the products are one product of matrices."""
 
     __slots__ = ()
@@ -148,7 +148,7 @@ class OnVectors(Struct, frozen=True):
     blocks: tuple[int, ...] | None = None  # those that are gone through, ascending; None: all
 
 
-class Batchable(ABC):
+class Batchable:
     """A question that shares what it computes with others of its ``batch_key``; the engine is asked once for all of them."""
 
     __slots__ = ()

@@ -8,7 +8,6 @@ small blocks with one column each would come as a million objects: pieces of few
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -87,8 +86,7 @@ class SelectPartial(Struct, frozen=True):
     pieces: tuple[Piece, ...]  # in the order of the points; at most ``cap`` columns in all
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Select(ScoringPass):
+class Select(ScoringPass, Struct, frozen=True, eq=False):
     """Columns with a_j'y <= threshold: of each block the ``quota`` lowest, of all blocks the ``cap`` lowest."""
 
     y: Floats  # (dimension,)

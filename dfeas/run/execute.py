@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import Struct
 
 from dfeas.answers.files import NEAREST, TRACE, folder_of
-from dfeas.answers.trace import Sink, Trace, TraceFile, logger, note_warnings
+from dfeas.answers.trace import Sink, Trace, TraceFile, note_warnings
 from dfeas.answers.words import RESUMABLE, Stop
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.files import atomic_write
@@ -296,10 +296,11 @@ def report_start(sinks: Mapping[str, Sequence[Sink]], dataset: Dataset, job: Run
 
 
 class Log(Sink):
-    """What is no progress, by the logging module."""
+    """What is no progress, by the logging module, unless nobody in this process has loaded it, so that nobody listens."""
 
     def note(self, event: str, text: str, **values: Any) -> None:
-        logger.info("%s", visible(text))
+        if (logging := sys.modules.get("logging")) is not None:
+            logging.getLogger("dfeas").info("%s", visible(text))
 
 
 def circumstances(workers: int) -> dict[str, Any]:

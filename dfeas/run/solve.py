@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -21,7 +20,7 @@ from dfeas.data.storage.outputs import replace_output
 from dfeas.data.storage.patience import ends_at
 from dfeas.data.storage.places import Place, place, require_apart
 from dfeas.engine.protocol import open_client
-from dfeas.errors import BadInputError, CorruptDataError, UsageError, brief, either, spell, visible
+from dfeas.errors import BadInputError, CorruptDataError, UsageError, brief, either, log_warning, spell, visible
 from dfeas.geometry.protocol import Geometry, Load, facts_of
 from dfeas.geometry.registry import geometry_of, kernel_options, known_method
 from dfeas.methods.protocol import WRITTEN, AnyMethod, Method, Traits, missing_functions
@@ -49,8 +48,6 @@ from dfeas.settings import require_type
 
 if TYPE_CHECKING:
     from dfeas.engine.protocol import Workers
-
-logger = logging.getLogger("dfeas")
 
 
 @contextmanager
@@ -318,7 +315,7 @@ def _warn_of_versions(run: Place, earlier: Checkpoint) -> None:
     here = versions()
     other = [f"{name} {was}, now {here.get(name)}" for name, was in earlier.versions.items() if here.get(name) != was]
     if other:
-        logger.warning("%s: begun with %s: the bits may differ", run, visible("; ".join(other)))
+        log_warning("%s: begun with %s: the bits may differ", run, visible("; ".join(other)))
 
 
 def _as_asked(run: Place, kept: DataSpec, given: DataSpec) -> DataSpec:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -48,8 +47,7 @@ class BetweenReads(Protocol):
 E = TypeVar("E", bound=Ended)
 
 
-@dataclass(eq=False, repr=False)
-class Task(ABC, Generic[E]):
+class Task(Struct, Generic[E], eq=False):
     """A method on its way to a goal. One that claims verdicts says what their evidence is, and takes what the checker says."""
 
     KEPT: ClassVar[type[Struct]]
@@ -59,14 +57,14 @@ class Task(ABC, Generic[E]):
     state: Any
     goal: Any
     sinks: Sequence[Sink] = ()
-    code: int | None = field(default=None, kw_only=True)  # of the class against the rest; None for labels as they are
-    passes: float = field(default=0, kw_only=True)
-    reads: float = field(default=0, kw_only=True)
-    brief: bool = field(default=False, kw_only=True)  # its solver in memory takes less than a thread does to begin
-    decision: Decision | None = field(default=None, init=False)
-    ended: float | None = field(default=None, init=False)  # when it was over, in seconds since the start
-    over: bool = field(default=False, init=False)  # the decision stands: its evidence was checked, if it is a verdict
-    record: Any = field(init=False)  # of the last pass
+    code: int | None = None  # of the class against the rest; None for labels as they are
+    passes: float = 0
+    reads: float = 0
+    brief: bool = False  # its solver in memory takes less than a thread does to begin
+    decision: Decision | None = None
+    ended: float | None = None  # when it was over, in seconds since the start
+    over: bool = False  # the decision stands: its evidence was checked, if it is a verdict
+    record: Any = None  # of the last pass
 
     @property
     @abstractmethod
@@ -215,21 +213,20 @@ class TaskState(Struct, frozen=True):
     over: bool
 
 
-@dataclass(eq=False, repr=False)
-class VerdictTask(Task[Outcome]):
+class VerdictTask(Task[Outcome], eq=False):
     """One that looks for a verdict."""
 
     KEPT = TaskState
 
-    kernel: str = field(default="", kw_only=True)  # as certificates keep it
-    view: str = field(default="", kw_only=True)  # as certificates keep it
-    fingerprint: str = field(default="", kw_only=True)  # of the data as it is seen
-    portions: Portions = field(default=Portions(), kw_only=True)  # blocks whose weights fit in memory
-    rounded: float = field(default=0.0, kw_only=True)  # what its upper end may be off by
-    inspector: Checking | None = field(default=None, kw_only=True)
-    inspected: tuple[Certificate, Answer] | None = field(default=None, init=False)  # the best that was seen on a pass
-    certificate: Certificate | None = field(default=None, init=False)
-    check: Check | None = field(default=None, init=False)
+    kernel: str = ""  # as certificates keep it
+    view: str = ""  # as certificates keep it
+    fingerprint: str = ""  # of the data as it is seen
+    portions: Portions = Portions()  # blocks whose weights fit in memory
+    rounded: float = 0.0  # what its upper end may be off by
+    inspector: Checking | None = None
+    inspected: tuple[Certificate, Answer] | None = None  # the best that was seen on a pass
+    certificate: Certificate | None = None
+    check: Check | None = None
 
     def __post_init__(self) -> None:
         self.record = blank(self.method.name, 1.0)

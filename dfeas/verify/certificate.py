@@ -19,14 +19,12 @@ from __future__ import annotations
 
 import json
 import struct
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
@@ -55,8 +53,7 @@ BALL = "ball"
 """Kind of points whose hull has a ball about the origin, with a direction in which it is thin; never in a file of its own."""
 
 
-@dataclass(frozen=True, repr=False)
-class Certificate(Displayed):
+class Certificate(Displayed, Struct, frozen=True):
     """A separator y with A'y > 0, or weights on the simplex with |Ax| small.
 
     Attributes
@@ -121,6 +118,8 @@ class Certificate(Displayed):
         """What it says of the points first .. stop-1: of a separator all of it, of weights theirs."""
         if self.kind != "gordan":
             return self
+        from bisect import bisect_left
+
         # in a file they need not be aligned, and NumPy would copy all of them to search
         low, high = bisect_left(self.support, first), bisect_left(self.support, stop)
         support, weights = part(self.support, low, high), part(self.weights, low, high)
@@ -226,8 +225,7 @@ class Kind(Struct, frozen=True):
     proof: str  # "exact" | "rigorous"
 
 
-@dataclass(frozen=True, repr=False)
-class Check(Displayed):
+class Check(Displayed, Struct, frozen=True):
     """What a certificate proves of the data that it is about.
 
     Attributes

@@ -10,7 +10,6 @@ conflicts at once. What it leaves open, and conflicts of fewer points, are left 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -43,8 +42,7 @@ class Members(Struct):
         self.label = self.label + other.label
 
 
-@dataclass(frozen=True)
-class Conflicts(Points):
+class Conflicts(Points, frozen=True):
     """Checks weights of few points as they are stored: whether these conflict, and no more."""
 
     def require(self, certificate: Certificate, data: Data) -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,8 +21,6 @@ from numpy.typing import NDArray
 from dfeas.data.storage.scratch import pieces, total
 from dfeas.errors import CheckFailedError, spell
 from dfeas.exact.arithmetic import NORMS, TINY, UP, Fast, Floats, Indices, Wide, gamma, without_zeros
-from dfeas.exact.dyadic import signs as exact_signs
-from dfeas.exact.dyadic import split_integers
 from dfeas.records import replace
 from dfeas.verify.blocks import (
     Block,
@@ -133,8 +130,7 @@ class Sight(Struct, frozen=True, eq=False):
         return shown
 
 
-@dataclass(frozen=True)
-class Points(Checker):
+class Points(Checker, Struct, frozen=True):
     """Checks separators and weights of points."""
 
     as_stored: ClassVar = True
@@ -207,6 +203,8 @@ def parts_of(certificate: Certificate) -> Floats:
     """
     if not certificate.integers:
         return certificate.y[None]
+    from dfeas.exact.dyadic import split_integers
+
     try:
         return split_integers(np.array(certificate.integers, object))
     except OverflowError as error:
@@ -254,6 +252,8 @@ def _look_in_float64(tally: PointTally, block: SignedBlock, rows: Indices, parts
     left = np.flatnonzero(~proved)
     if not left.size or len(tally.wrong) >= tally.most:
         return
+    from dfeas.exact.dyadic import signs as exact_signs  # which float64 decides of nearly all data
+
     if block.scaling is not None:
         sign, magnitude = block.scaling.signs(block.plain(rows[left]), y)
     elif block.origin is None:

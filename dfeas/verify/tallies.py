@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -120,18 +121,20 @@ def nodes_of(parts: Iterable[tuple[int, P]]) -> list[Node[P]]:
     return nodes
 
 
-class Looker(Protocol):
+class Looker:
     """Looks at blocks for certificates. Picklable."""
 
     as_stored: ClassVar[bool] = False  # whether it looks at points without their transform
 
+    @abstractmethod
     def look(self, data: Data, certificates: Sequence[Certificate]) -> Callable[[Block], Any]:
         """Takes blocks one after the other, and says what each shows of all certificates."""
 
 
-class Checker(Looker, Protocol):
+class Checker(Looker):
     """How certificates of one kind are proved."""
 
+    @abstractmethod
     def require(self, certificate: Certificate, data: Data) -> None:
         """Raise CheckFailedError when a certificate cannot be one of the data, whatever its blocks hold."""
 
@@ -143,6 +146,7 @@ class Checker(Looker, Protocol):
         """Reads of all blocks after the first look, as a rule."""
         return 0
 
+    @abstractmethod
     def conclude(self, part: Any, certificates: Sequence[Certificate], data: Data, read: Callable[..., Any]) -> list[Answer]:
         """What all blocks show of each, or why that proves nothing; ``read`` has them looked at again, in another way. Raises
         CheckFailedError when one of them cannot be looked at.

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct
@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from dfeas.data.storage.files import Number, parse_json
 from dfeas.errors import CheckFailedError
 from dfeas.exact.arithmetic import PIECE_BYTES, Floats, Indices, U, Wide, gamma
-from dfeas.exact.dyadic import ExactSums, products
-from dfeas.exact.dyadic import signs as signs_of
+
+if TYPE_CHECKING:
+    from dfeas.exact.dyadic import ExactSums
 
 SAME = 8 * U
 """Relative difference of a factor or of a length that is rounding: of a difference, a quotient, a root."""
@@ -100,6 +101,9 @@ class FeatureScaling(Struct, frozen=True, eq=False):
         """Signs (r,) of exact scores, and lower bounds (r,) of their magnitudes, of points as stored, with their intercept.
         Raises CheckFailedError when a product of a factor with an entry of y underflows.
         """
+        from dfeas.exact.dyadic import products
+        from dfeas.exact.dyadic import signs as signs_of
+
         m = len(self.factor if self.factor is not None else self.shift if self.shift is not None else y)
         high, low = y.copy(), np.zeros(len(y))
         if self.factor is not None:
@@ -152,6 +156,8 @@ class FeatureMoments(Struct, eq=False):
 
     @classmethod
     def _of_piece(cls, wide: Any, scaling: FeatureScaling | None, intercept: bool) -> FeatureMoments:
+        from dfeas.exact.dyadic import ExactSums
+
         count, sums = wide.shape[0], ExactSums.of(wide) if scaling is not None and scaling.shift is not None else ExactSums({})
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             z = wide if scaling is None else scaling(wide)

@@ -28,8 +28,8 @@ from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.data.storage.chunks import ChunkReader, IndexForm, read_index
+from dfeas.data.storage.files import MARKER
 from dfeas.data.storage.readers import PAGE_BYTES, Buffers, Cost, Files, stamp_of
-from dfeas.data.storage.stored_array import MARKER
 from dfeas.data.writers.chunks import SIDE_CHUNKS
 from dfeas.data.writers.dataset import DatasetWriter
 from dfeas.engine.local import LocalEngine

@@ -30,11 +30,10 @@ from dfeas.data.ingest.sparse_files import CscRows
 from dfeas.data.labels import CODE, Categories, LabelEncoder
 from dfeas.data.partitions import WHERE, Compute, table_of
 from dfeas.data.storage.features import no_column, warn_of_others
-from dfeas.data.storage.files import sync
+from dfeas.data.storage.files import MARKER, sync
 from dfeas.data.storage.layout import SPARSE_BLOCK_BYTES, Header
 from dfeas.data.storage.numbers import array_of
 from dfeas.data.storage.places import Place, is_url, place
-from dfeas.data.storage.stored_array import MARKER
 from dfeas.data.storage.zarr_arrays import open_labels
 from dfeas.data.writers.chunks import Ledger, chunks_of_piece, chunks_of_shard, chunks_of_sides, shard_bytes
 from dfeas.data.writers.dataset import ASIDE, DatasetWriter, Labelled, Pool, Progress, output_place, write_blocks

@@ -61,7 +61,8 @@ def read_index(
     another size.
     """
     first = -form.bytes if form.at_end else 0
-    content, whole, mark = folder.get(name, first, form.bytes, what, lambda size: np.empty(size, np.uint8))
+    got = folder.get(name, first, form.bytes, what, lambda size: np.empty(size, np.uint8))
+    content, whole = got.content, got.size
     where, again = folder.where(name), "restore or ingest again"
     assert whole is not None, "it was not kept"
     if content.size < form.bytes:
@@ -92,8 +93,8 @@ def read_index(
     steps = np.diff(offsets[: int(wanted.sum())].astype(np.int64))
     if wanted[: len(steps) + 1].all() and len(steps) and steps[0] > 0 and (steps == steps[0]).all():
         first, step = int(offsets[0]), int(steps[0])
-        return Index(range(first, first + step * (len(steps) + 1), step), mark)
-    return Index(offsets, mark)
+        return Index(range(first, first + step * (len(steps) + 1), step), got.mark)
+    return Index(offsets, got.mark)
 
 
 class ChunkReader(Struct, frozen=True, eq=False):

@@ -15,7 +15,6 @@ import os
 import struct
 import tokenize
 import uuid
-import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from math import isfinite
@@ -39,6 +38,8 @@ from dfeas.errors import (
 if TYPE_CHECKING:
     from dfeas.data.storage.places import Place
 
+MARKER = "zarr.json"
+"""Of an array or a group; what a dataset has that is finished."""
 KEY = "format"
 """Of a number in a file, whatever its kind."""
 DATASET = 4
@@ -72,7 +73,6 @@ def require_readable(where: object, number: Any, newest: int) -> None:
 # errors of zarr and UnicodeErrors are ValueErrors, RecursionError is a RuntimeError, OverflowError and ZeroDivisionError are
 # ArithmeticErrors
 _DAMAGE = (
-    zlib.error,
     struct.error,
     tokenize.TokenError,
     ArithmeticError,
@@ -91,9 +91,10 @@ _DAMAGE = (
 
 def damage(*more: type[Exception]) -> tuple[type[Exception], ...]:
     """What libraries raise of a damaged file, and others."""
+    import zlib
     from zipfile import BadZipFile
 
-    return (*more, BadZipFile, *_DAMAGE)
+    return (*more, BadZipFile, zlib.error, *_DAMAGE)
 
 
 @contextmanager

@@ -22,7 +22,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -251,8 +250,7 @@ _SHAPE = {
 }
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Header(Displayed):
+class Header(Displayed, Struct, frozen=True):
     """Attributes of a finished dataset."""
 
     format: int  # on disk
@@ -279,7 +277,7 @@ class Header(Displayed):
         return describe_header(self.to_json())
 
     def to_json(self) -> dict[str, Any]:
-        values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        values = {name: getattr(self, name) for name in self.__struct_fields__}
         values["cones"] = None if self.cones is None else self.cones.to_json()
         return {name: value for name, value in values.items() if f"{name}?" not in _SHAPE or value not in (None, ())}
 

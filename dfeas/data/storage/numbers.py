@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import struct
 import sys
-from base64 import b64decode
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from numbers import Number, Real
@@ -325,6 +324,8 @@ def _number(value: Any) -> Any:
     """A fill value, which zarr may have as text or as eight bytes in base64."""
     if not isinstance(value, str):
         return value
+    from base64 import b64decode
+
     try:
         return (
             float(value)

@@ -23,6 +23,7 @@ from dfeas.data.storage.patience import is_afresh, once_more, persist, rest
 from dfeas.data.storage.readers import Buffers, Got, Looks, Reader, Take
 from dfeas.errors import CorruptDataError, UsageError, spell
 from dfeas.machine import processors
+from dfeas.records import replace
 
 T = TypeVar("T")
 
@@ -220,10 +221,10 @@ class PagedObjects(Objects):
         assert end.size is not None, "it is known of the end"
         begin = end.size - end.content.size
         if first < 0:
-            return end._replace(content=end.content[max(0, end.content.size - size) :])
+            return replace(end, content=end.content[max(0, end.content.size - size) :])
         if first >= begin:
             end = self._page(name, -1, what, part)
-            return end._replace(content=end.content[first - begin :][:size])
+            return replace(end, content=end.content[first - begin :][:size])
         numbers = range(first // PAGE_BYTES, -(-(first + size) // PAGE_BYTES))
         pages = [self._page(name, number, what, part, end.mark) for number in numbers]
         content = np.concatenate([page.content for page in pages])[first - numbers.start * PAGE_BYTES :][:size]

@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 from msgspec import Struct
 
-from dfeas.data.storage.files import LOCK
+from dfeas.data.storage.files import LOCK, MARKER
 from dfeas.data.storage.places import Place
-from dfeas.data.storage.stored_array import MARKER, looks_like_dataset
 from dfeas.errors import UsageError, spell
 
 
@@ -33,6 +32,8 @@ BEGINS = {".npy": (b"\x93NUMPY",), ".parquet": (b"PAR1",), ".csv": (b"score,clas
 
 def _is_dataset(path: Path) -> bool:
     """A dataset that was finished."""
+    from dfeas.data.storage.stored_array import looks_like_dataset
+
     if path.is_symlink() or not (path / MARKER).is_file() or not looks_like_dataset(path):
         return False
     return all(each.name in OF_DATASET for each in path.iterdir())
@@ -74,8 +75,6 @@ def replace_output(path: Place | None, kind: OutputKind, force: bool) -> Iterato
     Raises UsageError for what is no output of the kind, is in an object store, or is being written, and without ``force`` for a
     finished output.
     """
-    import secrets
-
     if not isinstance(path, Path):
         if force and path is not None:
             text = f"{spell('force', True)} is for folders of this machine; choose another output or remove it"
@@ -92,6 +91,8 @@ def replace_output(path: Place | None, kind: OutputKind, force: bool) -> Iterato
     if not empty and not kind.owns(path):
         text = f"it holds what is no output of this kind, which {spell('force', True)} leaves alone; choose another output"
         raise UsageError(f"{path}: {text}")
+    import secrets
+
     from dfeas.data.storage.locks import being_written, busy_error
 
     if being_written(path):

@@ -8,7 +8,6 @@ short: the driver goes on with it, which knows when the run should end, and whos
 from __future__ import annotations
 
 import errno
-import logging
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -17,13 +16,12 @@ from contextvars import ContextVar
 from threading import Event
 from typing import ClassVar, TypeVar
 
-from dfeas.errors import CorruptDataError, StorageAwayError
+from dfeas.errors import CorruptDataError, StorageAwayError, log_warning
 from dfeas.settings import read_setting, variable
 
 R = TypeVar("R")
 Rest = Callable[[float], None]
 """Lets so many seconds pass, or raises when nothing is waited for any more."""
-logger = logging.getLogger("dfeas")
 
 SETTING = "storage_patience"
 """How long storage that does not answer is waited for."""
@@ -144,7 +142,7 @@ class Patience:
             raise final from None
         if now - Patience.said > (1 if self._pause == FIRST_PAUSE else SAID_SECONDS):
             Patience.said = now
-            logger.warning("%s; trying again for %.0f s", error, patience - waited)
+            log_warning("%s; trying again for %.0f s", error, patience - waited)
         pause(min(self._pause, min(patience, most) - waited))
         self._pause, self._since = min(2 * self._pause, LONGEST_PAUSE), time.monotonic()
         self._waited += self._since - now

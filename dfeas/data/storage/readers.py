@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -157,7 +157,7 @@ Take = Callable[[int], NDArray[np.uint8]]
 """A buffer of so many bytes."""
 
 
-class Got(NamedTuple):
+class Got(Struct, frozen=True, eq=False):
     """Bytes of a file or an object, and what is known of the whole."""
 
     content: NDArray[np.uint8]

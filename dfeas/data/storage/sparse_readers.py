@@ -16,7 +16,6 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from dfeas.data.storage.chunks import ChunkReader
 from dfeas.data.storage.layout import index_size, sparse_block_rows
 from dfeas.data.storage.numbers import exact, is_dask_array
 from dfeas.data.storage.readers import Buffers, Looks, RowReader, chunks_of, stamp_of
@@ -24,6 +23,8 @@ from dfeas.errors import BadInputError, CorruptDataError
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
+
+    from dfeas.data.storage.chunks import ChunkReader
 
 CHUNK_ENTRIES = 1 << 20
 """Entries of a chunk of ``data`` and of ``indices``."""

@@ -20,14 +20,12 @@ from fastcrc.crc32 import iscsi as crc32c
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from dfeas.data.storage.files import COUNT, LOCK, Number, conform, parse_json, put, read_whole
+from dfeas.data.storage.files import COUNT, LOCK, MARKER, Number, conform, parse_json, put, read_whole
 from dfeas.errors import CorruptDataError, DfeasError
 
 if TYPE_CHECKING:
     from dfeas.data.storage.places import Place
 
-FILE = MARKER = "zarr.json"
-"""Of an array or a group; what a dataset has that is finished."""
 ATTRIBUTE, SEAL = "dfeas", "seal"
 CRC = 4
 """Bytes of a crc32c."""
@@ -146,7 +144,7 @@ def put_node(path: Place, node: Mapping[str, Any]) -> None:
     """Say what a folder is."""
     if isinstance(path, Path):
         path.mkdir(parents=True, exist_ok=True)
-    put(path / FILE, node_text(node))
+    put(path / MARKER, node_text(node))
 
 
 def node_text(node: Mapping[str, Any]) -> bytes:
@@ -193,7 +191,7 @@ def find_root(path: Place) -> dict[str, Any] | None:
         root = _read_root(path)
         return root if isinstance(path, Path) or _is_sound(root) else _read_root(path)  # which may have come damaged
     except (FileNotFoundError, NotADirectoryError):
-        if not any((path / name).is_file() for name in (LOCK, f"checksum/{FILE}")):
+        if not any((path / name).is_file() for name in (LOCK, f"checksum/{MARKER}")):
             return None
         raise CorruptDataError(
             f"{path}: incomplete dataset, its ingest was interrupted or still runs; run the same ingest again"

@@ -10,21 +10,22 @@ from functools import partial
 from itertools import product
 from math import prod
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from dfeas.data.storage.chunks import WRITE_EMPTY, IndexForm, open_folder, read_index
-from dfeas.data.storage.files import COUNT, Number, damage, read_json, refuse_links
+from dfeas.data.storage.files import COUNT, MARKER, Number, damage, read_json, refuse_links
 from dfeas.data.storage.layout import default_block_rows
 from dfeas.data.storage.numbers import require_unpacked
 from dfeas.data.storage.places import Place, ask_at, names_in, require_chunks, require_column, translate_errors_at, zarr_store
 from dfeas.data.storage.readers import RowReader, SliceReader
-from dfeas.data.storage.stored_array import FILE
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, absent
 from dfeas.records import replace
+
+if TYPE_CHECKING:
+    from dfeas.data.storage.chunks import IndexForm
 
 LABELS = "label"
 """What an array is called that has labels."""
@@ -32,7 +33,7 @@ FILE_2, GROUP_2 = ".zarray", ".zgroup"
 """What arrays and groups of format 2 say of themselves."""
 _SIZES = [Number(1, whole=True)]
 _SHAPES = {
-    FILE: {
+    MARKER: {
         "zarr_format": COUNT,
         "node_type": str,
         "shape?": [COUNT],
@@ -70,7 +71,7 @@ def _open(path: Place, name: str) -> Any:
 
 def _require_array(path: Place) -> Literal[2, 3]:
     """The format of the array at a path; what it says of itself is looked at before any chunk is read, and before zarr does."""
-    file = next((name for name in (FILE, FILE_2, GROUP_2) if (path / name).is_file()), None)
+    file = next((name for name in (MARKER, FILE_2, GROUP_2) if (path / name).is_file()), None)
     if file is None:
         raise BadInputError(f"{path}: neither a dfeas dataset nor a zarr array; see dfeas ingest --help for other formats")
     if file == GROUP_2:
@@ -78,19 +79,19 @@ def _require_array(path: Place) -> Literal[2, 3]:
     if isinstance(path, Path):
         refuse_links(path)
     node: dict[str, Any] = read_json(path / file, _SHAPES[file])
-    if file == FILE and (node["zarr_format"] != 3 or node["node_type"] not in ("array", "group")):
+    if file == MARKER and (node["zarr_format"] != 3 or node["node_type"] not in ("array", "group")):
         raise CorruptDataError(f"{path}: its zarr metadata cannot be read: neither an array nor a group of format 3")
     if node.get("node_type") == "group":
         raise _no_array(path)
     codecs = [node.get("compressor"), *(node.get("filters") or ())]
     if any(isinstance(codec, dict) and codec.get("id") == RUNS_CODE for codec in codecs):
         raise BadInputError(f"{path}: its chunks are Python objects ({RUNS_CODE}), which run code; save numbers")
-    return 3 if file == FILE else 2
+    return 3 if file == MARKER else 2
 
 
 def _no_array(path: Place) -> BadInputError:
     inside = path.iterdir() if isinstance(path, Path) else ()
-    held = sorted(each.name for each in inside if (each / FILE_2).exists() or (each / FILE).exists())
+    held = sorted(each.name for each in inside if (each / FILE_2).exists() or (each / MARKER).exists())
     which = f", which holds {', '.join(held[:8])}: give the path of an array, as {path}/{held[0]}" if held else ""
     return BadInputError(f"{path}: a zarr group{which or ', and it holds no array'}")
 
@@ -100,7 +101,7 @@ def decoded_by_xarray(array: Any, path: Place | None = None) -> str:
     path = _folder_of(array) if path is None else path
     named = "_ARRAY_DIMENSIONS" in array.attrs or getattr(array.metadata, "dimension_names", None)
     group = path.parent if isinstance(path, Path) else None  # none is asked for in an object store
-    if not named or group is None or not any((group / file).exists() for file in (FILE, GROUP_2)):
+    if not named or group is None or not any((group / file).exists() for file in (MARKER, GROUP_2)):
         return ""
     return f"xarray.open_zarr({str(group)!r})[{path.name!r}]" if path is not None else ""
 
@@ -130,6 +131,8 @@ def require_all_chunks(array: Any, where: Place | str) -> None:
     count = prod(-(-size // width) for size, width in zip(shape, array.shards or chunks, strict=True))
     missing = count - _count_chunks(array, count, folder)
     if missing:
+        from dfeas.data.storage.chunks import WRITE_EMPTY
+
         what = "shards" if array.shards else "chunks"
         raise CorruptDataError(
             f"{where}: {missing} of {count} {what} are missing; restore them "
@@ -148,7 +151,7 @@ def _count_chunks(array: Any, count: int, folder: Place | None) -> int:
         return count
     if folder is None:
         return int(array.nchunks_initialized // (prod(array.shards or array.chunks) // prod(array.chunks)))
-    names = set(names_in(folder)) - {FILE, FILE_2, ".zattrs"}
+    names = set(names_in(folder)) - {MARKER, FILE_2, ".zattrs"}
     return len(names) if len(names) < count else sum(array.metadata.encode_chunk_key(place) in names for place in _grid(array))
 
 
@@ -159,6 +162,8 @@ def _grid(array: Any) -> product[tuple[int, ...]]:
 
 def _require_whole_shards(array: Any, where: Place | str, folder: Place | None) -> None:
     """Look at the index of every shard: what zarr reads of one that lost a chunk is fill values."""
+    from dfeas.data.storage.chunks import open_folder, read_index
+
     form = _index_form(array, where)
     if form is None:
         return
@@ -186,6 +191,8 @@ def _require_whole_shards(array: Any, where: Place | str, folder: Place | None) 
 def _index_form(array: Any, where: Place | str) -> IndexForm | None:
     """How shards say where their chunks lie; None without shards. Raises BadInputError for shards that are not read."""
     from zarr.codecs import BytesCodec, Crc32cCodec, ShardingCodec
+
+    from dfeas.data.storage.chunks import IndexForm
 
     outer = array.metadata.codecs
     if not any(isinstance(codec, ShardingCodec) for codec in outer):

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from dfeas.data.dataset import refuse_unusable
 from dfeas.data.labels import stored_type
 from dfeas.data.storage.chunks import ChunkReader, open_folder
-from dfeas.data.storage.files import FULL, NAMED, PLAIN, SPARSE_CONES, WITH_IDS, atomic_write
+from dfeas.data.storage.files import FULL, MARKER, NAMED, PLAIN, SPARSE_CONES, WITH_IDS, atomic_write
 from dfeas.data.storage.layout import ConeTable, Header, fingerprint
 from dfeas.data.storage.locks import FRESH_SECONDS, claim, discard, output_lock, release, require_held
 from dfeas.data.storage.patience import wait_until
 from dfeas.data.storage.places import Place, place, remove
 from dfeas.data.storage.readers import Buffers
-from dfeas.data.storage.stored_array import MARKER, StoredArray, looks_like_dataset, node_text, put_list, put_node, root_node
+from dfeas.data.storage.stored_array import StoredArray, looks_like_dataset, node_text, put_list, put_node, root_node
 from dfeas.data.writers.chunks import ChunkWriter, Ledger, chunks_of_sides
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.linalg.points import Floats, Points, norms

@@ -49,7 +49,8 @@ separator of all may be near.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from abc import abstractmethod
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -125,21 +126,25 @@ class WorkingSetState(Struct, frozen=True, kw_only=True):
     stalled: str = ""
 
 
-class WorkingSet(Method[S], Protocol[S]):
+class WorkingSet(Method[S]):
     """A solver in memory separates W, and a pass with its y says what W misses."""
 
     def take_sample(self, state: S, answer: Any) -> Any:
         return answer
 
+    @abstractmethod
     def solve_columns(self, state: S) -> S:
         """With the y of W that is asked next, and with its x where |Ax| is less than before."""
 
+    @abstractmethod
     def update_bracket(self, state: S, answer: Any) -> tuple[Bracket, int]:
         """The bracket after a pass with y, and the points on its wrong side."""
 
+    @abstractmethod
     def grow(self, state: S, answer: Any, before: Bracket) -> S:
         """With what W missed, and solved; or stalled. ``before`` is the bracket before this pass."""
 
+    @abstractmethod
     def hopeful(self, state: S) -> bool:
         """Whether a separator is expected, however small |Ax| is."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from math import log
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from dfeas.linalg.points import Floats, Indices
 from dfeas.linalg.separation.columns import ColumnMatrix
@@ -47,8 +47,7 @@ class PointWorkingSetState(WorkingSetState, frozen=True, kw_only=True, dict=True
     refused: bool = False  # a conflict was told, and passes go on: W loses no columns for one any more
 
 
-@dataclass(frozen=True, slots=True)
-class PointWorkingSet(WorkingSet[PointWorkingSetState]):
+class PointWorkingSet(WorkingSet[PointWorkingSetState], Struct, frozen=True):
     """``cap`` limits W below what memory allows; ``seed`` draws the sample."""
 
     cap: int = 0

@@ -19,7 +19,6 @@ working set with two passes more.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -50,8 +49,7 @@ class StartState(Struct, frozen=True, eq=False):
     columns: Columns | None = None  # for W, until others join them
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class WarmStart(Wrapping):
+class WarmStart(Wrapping, Struct, frozen=True, eq=False):
     """The method itself where no earlier run is known."""
 
     method: PointWorkingSet

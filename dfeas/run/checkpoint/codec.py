@@ -18,13 +18,11 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import is_dataclass
 from functools import lru_cache
 from typing import Any, BinaryIO
 
 import numpy as np
 from fastcrc.crc32 import iscsi as crc32c
-from msgspec import Struct
 from numpy.typing import NDArray
 
 from dfeas import __version__
@@ -33,7 +31,7 @@ from dfeas.data.storage.files import MOST_BYTES, damage
 from dfeas.data.storage.stored_array import CRC
 from dfeas.errors import CorruptDataError, DfeasError
 from dfeas.linalg.csr import csr, is_csr
-from dfeas.records import names_of
+from dfeas.records import is_record, names_of
 
 PLACES = {
     "checkpoint.Sealed": "dfeas.run.checkpoint.folder:Sealed",
@@ -131,9 +129,9 @@ _ARRAYS_OF = {"Floats": "float64", "Indices": "int64"}
 """Our names of arrays -> the type of their entries."""
 _UNIONS: dict[str, tuple[Callable[[Any], bool], ...]] = {
     "Any": (lambda value: True,),
-    "Vector": (lambda value: _is_array(value, "float64"), lambda value: _is_record(value)),
+    "Vector": (lambda value: _is_array(value, "float64"), lambda value: is_record(value)),
     "Tile": (lambda value: isinstance(value, np.ndarray), is_csr),
-    "BetweenReads": (lambda value: _is_record(value),),
+    "BetweenReads": (lambda value: is_record(value),),
 }
 """Our names of what may be several things -> what tells them."""
 
@@ -183,10 +181,6 @@ def _is_one(value: Any, name: str) -> bool:
     if name in _UNIONS:
         return any(tells(value) for tells in _UNIONS[name])
     return name in (cls.__name__ for cls in type(value).__mro__)
-
-
-def _is_record(value: Any) -> bool:
-    return isinstance(value, Struct) or is_dataclass(value)
 
 
 def _is_array(value: Any, kind: str) -> bool:

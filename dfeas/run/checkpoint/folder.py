@@ -9,7 +9,6 @@ object store they are copies.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
@@ -26,15 +25,13 @@ from dfeas.data.storage.files import LOCK, atomic_write, sync
 from dfeas.data.storage.patience import wait_by
 from dfeas.data.storage.places import Place, names_in, place, remove
 from dfeas.data.storage.scratch import Scratch, Seal
-from dfeas.errors import AwayError, BadInputError, CorruptDataError, DfeasError, NewerFormatError, UsageError
+from dfeas.errors import AwayError, BadInputError, CorruptDataError, DfeasError, NewerFormatError, UsageError, log_warning
 from dfeas.run.driver import RunState
 from dfeas.run.session import Session, Surveyed
 from dfeas.run.spec import RunSpec
 
 KEPT = 2
 SUFFIX = ".state"
-
-logger = logging.getLogger("dfeas")
 
 
 class Sealed(Struct, frozen=True):
@@ -118,7 +115,7 @@ class Checkpoints(Struct, eq=False):
                 wrong.append(f"{self._file(number)}: {error.strerror or error}")
                 continue
             for text in wrong:
-                logger.warning("%s; going on from the one before", text)
+                log_warning("%s; going on from the one before", text)
             return sealed.value
         raise CorruptDataError("; ".join(wrong))
 
@@ -145,7 +142,7 @@ def _remove(folder: Place) -> None:
     except FileNotFoundError:
         return
     except (OSError, DfeasError) as error:
-        logger.warning("%s: cannot be removed: %s", folder, error)
+        log_warning("%s: cannot be removed: %s", folder, error)
 
 
 def can_go_on(run: Place) -> bool:

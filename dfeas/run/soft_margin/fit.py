@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -93,13 +93,12 @@ class SoftMarginState(Struct, frozen=True):
     ended: float | None
 
 
-@dataclass
-class SoftMarginTask(Task[SoftMarginOutcome]):
+class SoftMarginTask(Task[SoftMarginOutcome], eq=False):
     """A soft margin and how far it is; its goal is a gap, of ends in float64 from one read: nothing needs a check."""
 
     KEPT = SoftMarginState
 
-    passes: float = field(default=0.0, kw_only=True)
+    passes: float = 0.0
 
     def __post_init__(self) -> None:
         self.record = self._record({"method": self.method.name, "passes": 0})

@@ -50,9 +50,9 @@ def states() -> Iterator[type]:
     for module in modules():
         for cls in vars(module).values():
             method = isinstance(cls, type) and all(hasattr(cls, name) for name in ("init", "ask", "tell"))
-            if method and cls.__module__ == module.__name__ and not getattr(cls, "_is_protocol", False):
+            if method and cls.__module__ == module.__name__:
                 hint = get_type_hints(cls.init)["return"]
-                if hint is not Any:  # a method that wraps another one
+                if hint is not Any and not isinstance(hint, TypeVar):  # a method that wraps another one, or a base of methods
                     yield get_origin(hint) or hint
 
 
