@@ -161,18 +161,18 @@ class SquaredHingeMargin(SampledMargin):
         """Whether memory holds the curvature of all problems, in a few partials."""
         return facts.m <= self.direct and 8 * MATRICES * facts.m**2 * len(self.counted.C) <= facts.memory
 
-    def _sampled(self, facts: Facts) -> int:
+    def _sample_size(self, facts: Facts) -> int:
         return min(facts.n, SAMPLE, capacity(facts, len(self.counted.C), True))
 
     def _confirms(self, state: SquaredHingeState) -> bool:
         """Whether it looks at the minima of all points: no step follows, as a rule, and no curvature is needed."""
         first = self.start is None and bool(np.isinf(state.best.objective).all())
-        return first and self.samples_all(state.facts, self._sampled(state.facts)) and self._matrix(state.facts)
+        return first and self.samples_all(state.facts, self._sample_size(state.facts)) and self._matrix(state.facts)
 
     def ask(self, state: SquaredHingeState) -> Partial | SquaredHinge:
         facts, k = state.facts, len(self.counted.C)
         if state.asked is None:
-            return sample_of(facts, self._sampled(facts), self.seed)
+            return sample_of(facts, self._sample_size(facts), self.seed)
         if state.conjugate is not None:
             return SquaredHinge(state.best.Y, self.counted, k, along=state.conjugate.along)
         Y, which, _ = looks(state.asked, state.best, state.short)
