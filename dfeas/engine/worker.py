@@ -264,4 +264,4 @@ def size(value: Any) -> int:
         if all(isinstance(v, int) for v in value):
             return 8 * len(value)
         return sum(size(v) for v in value)
-    return sum(size(getattr(value, name)) for name in getattr(value, "__match_args__", ()))  # of a record, its fields
+    return sum(size(getattr(value, name)) for name in getattr(type(value), "__match_args__", ()))  # of a record
