@@ -335,12 +335,12 @@ def find_gaps(values: Any, columns: Sequence[str] | None = None, where: str = "t
     if hasattr(values, "tocoo"):
         rows = values.tocoo()
         return np.isin(np.arange(values.shape[0]), rows.row[np.isnan(rows.data)])
-    array: NDArray[Any] = array_of(values, where)
+    array: NDArray[Any] = np.atleast_1d(array_of(values, where))
     if array.dtype.kind not in "OT":
         gap = np.isnan(array) if array.dtype.kind == "f" else np.zeros(array.shape, np.bool_)
     else:
         gap = np.array([is_missing(each) for each in array.ravel().tolist()], np.bool_)
-    return np.asarray(gap.reshape(array.shape[0] if array.ndim else 1, -1).any(axis=1), np.bool_)
+    return np.asarray(gap.reshape(len(array), -1).any(axis=1), np.bool_)
 
 
 def note_dropped(dropped: int, rows: int) -> tuple[str, ...]:
