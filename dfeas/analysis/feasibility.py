@@ -5,6 +5,10 @@ one in the interior. Otherwise weights u >= 0 that are not zero bring their sum 
 certificate: A'u = 0 and b'u < 0. Where it has none, the inequalities of positive weight hold with equality in every solution,
 and the exact search goes on: it ends with a y >= 0 on all points that has as many of them beyond as any, so that there is no
 solution where t is not among these, and a conflict with t can be solved for in whole numbers. Equalities are two inequalities.
+
+No y has all points beyond its hyperplane where there are equalities. Such systems, and sparse ones, are asked as a linear
+programme first, where memory holds them: a vertex that solves its equations exactly is a solution, and multipliers that are
+above zero show which points conflict. So are others without an interior, before the exact search.
 """
 
 from __future__ import annotations
@@ -17,19 +21,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+import scipy  # loads its parts when they are used
 from numpy.typing import NDArray
 
-from dfeas.analysis.separation import decide_early, search_integers
+from dfeas.analysis.separation import Found, decide_by, decide_early, search_integers
 from dfeas.answers.feasibility import Feasibility, is_irreducible, nearest_floats
 from dfeas.answers.result import Result
 from dfeas.answers.words import FEASIBLE, INFEASIBLE, RESUMABLE, UNDECIDED, Proof, Stop
+from dfeas.data.dataset import Dataset
 from dfeas.data.inequalities import Inequalities, call_rows, places_of_system
 from dfeas.data.programs import is_program
 from dfeas.data.source import ALL_POSITIVE, ChosenTable
 from dfeas.data.storage.places import place
 from dfeas.errors import DfeasError, UsageError, either
-from dfeas.exact.dyadic import Dyadic, Integers, common
-from dfeas.exact.integers import independent, primitive, solve
+from dfeas.exact.dyadic import Dyadic, Integers, Matrix, common
+from dfeas.exact.integers import combine, independent, primitive, solve
 from dfeas.linalg.blas import beat
 from dfeas.linalg.points import Floats
 from dfeas.linalg.routines import nnls
@@ -38,19 +44,21 @@ from dfeas.records import replace
 from dfeas.run.checkpoint.folder import discard_checkpoints
 from dfeas.run.exact.guesses import EvenPoints
 from dfeas.run.exact.partition import extend_weights, partition
-from dfeas.run.exact.search import LIMITED, STOPPED, find_ending
+from dfeas.run.exact.programme import ask, narrow, settle
+from dfeas.run.exact.search import LIMITED, STOPPED, Face, find_ending
 from dfeas.run.resources import Limits, Output, Resources, choose_client
-from dfeas.run.session import compute_by, open_session
+from dfeas.run.session import Session, compute_by, open_session, survey
 from dfeas.run.solve import decide, run_terms
 from dfeas.run.solver_thread import Abandoned, end_long_reads, run_solver
 from dfeas.run.spec import SOLVABLE
-from dfeas.verify.separation import Wanted, look, rows
+from dfeas.verify.separation import QUASI, Wanted, look, rows
 
 if TYPE_CHECKING:
     from dfeas.engine.protocol import Workers
 
 Conflict: TypeAlias = tuple[NDArray[np.int64], Integers, Floats]
 """Points (s,) of constraints, their weights, and the points themselves (s, m + 1)."""
+NAME = "programme"
 ROUNDED = 50
 """Bits: decimals whose right sides contradict by a smaller share may do so because they were rounded to float64."""
 MOST = 1 << 10
@@ -149,9 +157,13 @@ def _why_ended(answer: Feasibility, stop: bool) -> Stop:
 
 def _decide(asked: Inequalities, problem: Problem, limits: Limits, resources: Resources, output: Output) -> Feasibility:
     until = limits.until(output.stop)
-    early = None
+    early, irreducible = None, False
     if resources.client is None or problem.spec.by_path:  # as threads decide it, with their bits
-        early = decide_early(problem, Goal(), limits, replace(resources, client=None), output, True)
+        here = replace(resources, client=None)
+        early = decide_early(problem, Goal(), limits, here, output, True)
+        if early is None:
+            early = decide_by(partial(_ask_programme, asked, limits, here), problem, Goal(), limits, here, output)
+            irreducible = early is not None
     result: Result = decide(problem, "auto", Goal(), limits, resources, output, then=SOLVABLE) if early is None else early[1]
     unknown = Feasibility(verdict=UNDECIDED, proof=Proof.NONE, message=result.message, result=result)
     if output.out is not None:  # in place of a verdict of the points, which is none of the inequalities
@@ -168,12 +180,13 @@ def _decide(asked: Inequalities, problem: Problem, limits: Limits, resources: Re
             found = _find_multipliers(asked, problem, result.support, resources, until)
             if found is not None:
                 return _describe_conflict(unknown, asked, *found)
-        face = early[0] if early is not None else search_integers(problem, result, until, limits, resources)[0]
+        face = early[0] if early is not None else _search(asked, problem, result, limits, resources, until)
         if isinstance(face, str):
             return replace(unknown, message=face)
         if face.y is not None and face.y[-1] > 0:
             return _describe_solution(unknown, problem, face.y, Proof.EXACT, resources, until)
-        found = _find_multipliers(asked, problem, face.support, resources, until)
+        known = face.weights if irreducible else None
+        found = _find_multipliers(asked, problem, face.support, resources, until, known)
     except Abandoned:
         return replace(unknown, message=STOPPED)
     if found is None:
@@ -181,23 +194,114 @@ def _decide(asked: Inequalities, problem: Problem, limits: Limits, resources: Re
     return _describe_conflict(unknown, asked, *found)
 
 
+def _ask_programme(
+    asked: Inequalities, limits: Limits, resources: Resources, session: Session, until: Callable[[], bool]
+) -> Found | None:
+    """What a linear programme says of a system with equalities, or of sparse rows, and integers prove; None for others."""
+    sparse = session.dataset.entries is not None
+    if not _fits(session.dataset, resources) or not (asked.equal or sparse):
+        return None
+    surveyed = survey(session)
+    if limits.max_passes is not None and limits.max_passes < surveyed.reads + 1:
+        return None
+    try:
+        points, guess = _guess(asked, session, until)
+        if guess is None:
+            return None
+        x, weights = guess
+        none, flat = np.zeros(0, np.int64), np.zeros((asked.m + 1, 0), object)
+        how = NAME, "a system with equalities, or sparse: a linear programme guesses, and integers decide"
+        if weights.any():
+            support = run_solver(partial(narrow, points, *asked.equalities, weights), until)
+            found = _find_conflict(points, support, until)
+            if found is None:
+                return None
+            face = Face(QUASI, None, 0, found[0], found[1], len(found[0]) - 1, flat, 1)
+            return face, face, surveyed, how
+        if not asked.equal:
+            return None
+        y = run_solver(partial(settle, points, *asked.equalities, x), until)
+        if y is None or not _is_solution(session, y, until):
+            return None
+    except Abandoned:
+        return None
+    pair = np.array([asked.equalities[0][0], asked.equalities[1][0]])
+    face = Face(QUASI, y, 0, none, none.astype(object), 0, flat, 1)
+    return face, replace(face, support=pair, weights=np.array([1, 1], object)), surveyed, how
+
+
+def _fits(dataset: Dataset, resources: Resources) -> bool:
+    """Whether all points may be held, and by HiGHS, too."""
+    count = dataset.n * dataset.dimension if dataset.entries is None else dataset.entries.count
+    # bytes of an entry and of a point, in several orders and in integers
+    return 200 * count + 400 * dataset.n <= resources.memory_bytes
+
+
+def _guess(asked: Inequalities, session: Session, until: Callable[[], bool]) -> tuple[Any, tuple[Floats, Floats] | None]:
+    """All points, CSR, and what a linear programme says of them. Raises Abandoned where it is time to stop."""
+    if until():
+        raise Abandoned
+    points = scipy.sparse.csr_array(rows(session.checking.dataset, np.arange(session.dataset.n)))
+    return points, run_solver(partial(ask, points, *asked.equalities), until)
+
+
+def _is_solution(session: Session, y: Integers, until: Callable[[], bool]) -> bool:
+    """Whether the checker has no point on the negative side of y (m + 1,), whose last entry is above 0."""
+    data = session.checking.dataset
+    with end_long_reads(until):
+        return not look(session.checking.engine, data, data.fingerprint, Wanted(y)).wrong
+
+
+def _search(
+    asked: Inequalities, problem: Problem, result: Result, limits: Limits, resources: Resources, until: Callable[[], bool]
+) -> Face | str:
+    """What integers say of points that conflict without t: a vertex that solves all, or what a search finds."""
+    with open_session(problem, resources) as session:
+        session.checking.dataset.fingerprint = result.fingerprint
+        if resources.client is None and not asked.equal and _fits(session.dataset, resources):
+            points, guess = _guess(asked, session, until)
+            if guess is not None and not guess[1].any():
+                y = run_solver(partial(settle, points, *asked.equalities, guess[0]), until)
+                if y is not None and _is_solution(session, y, until):
+                    none = np.zeros(0, np.int64)
+                    return Face(QUASI, y, 0, none, none.astype(object), 0, np.zeros((asked.m + 1, 0), object), 1)
+    return search_integers(problem, result, until, limits, resources)[0]
+
+
 def _find_multipliers(
-    asked: Inequalities, problem: Problem, support: NDArray[np.int64], resources: Resources, until: Callable[[], bool]
+    asked: Inequalities,
+    problem: Problem,
+    support: NDArray[np.int64],
+    resources: Resources,
+    until: Callable[[], bool],
+    known: Integers | None = None,
 ) -> Conflict | None:
-    """Of some points an irreducible conflict with t, which is left out of it; None where they have none."""
+    """Of some points an irreducible conflict with t, which is left out, by weights that are known or found; None without."""
     support = np.union1d(support, [asked.n - 1])
     with open_session(problem, resources) as session:
         some = rows(session.checking.dataset, support)
-    dense: Floats = some if isinstance(some, np.ndarray) else some.toarray()
-    points = common(dense)[0]
-    weights = run_solver(partial(_find_irreducible, points), until)
+    found = _find_conflict(some, np.arange(len(support)), until) if known is None else (np.arange(len(support)), known)
+    if found is None:
+        return None
+    held = found[0][:-1]
+    dense: Floats = some[held] if isinstance(some, np.ndarray) else some[held].toarray()
+    return support[held], found[1][:-1], dense
+
+
+def _find_conflict(
+    points: Matrix, support: NDArray[np.int64], until: Callable[[], bool]
+) -> tuple[NDArray[np.int64], Integers] | None:
+    """Of some points an irreducible conflict with t, the last of all: which they are, and their weights; None without one."""
+    support = np.union1d(support, [points.shape[0] - 1])
+    some = points[support]
+    digits = common(some if isinstance(some, np.ndarray) else some.toarray())[0]
+    weights = run_solver(partial(_find_irreducible, digits), until)
     if weights is None:
         return None
-    held = weights != 0
-    held[-1] = False
-    if (weights @ points).any() or not (weights >= 0).all() or not is_irreducible(points[held]):
+    held = np.flatnonzero(weights)
+    if combine(weights, digits).any() or not (weights >= 0).all() or not is_irreducible(digits[held[:-1]]):
         raise DfeasError("the multipliers that were found are none: please report this")
-    return support[held], weights[held], dense[held]
+    return support[held], weights[held]
 
 
 def _find_irreducible(points: Integers) -> Integers | None:
@@ -248,12 +352,25 @@ def _guess_multipliers(points: Integers) -> Integers | None:
         chosen = np.flatnonzero(nnls(even[:-1].T, -even[-1]))
     except RuntimeError:
         return None
-    if not len(chosen) or len(independent(points[chosen])) < len(chosen):
+    if not len(chosen):
         return None
-    features, weights = independent(points[chosen].T), np.zeros(len(points), object)
-    follows, weights[-1] = solve(points[np.ix_(chosen, features)].T, -points[-1][features][:, None])
-    weights[chosen] = follows[:, 0]
-    return weights if (weights >= 0).all() and not (weights @ points).any() else None
+    # an irreducible conflict: the left sides of all but any one are independent, and least follows where that has many terms
+    left, sizes = points[chosen, :-1], np.count_nonzero(points[chosen], axis=1)
+    first, others = int(sizes.argmax()), np.delete(np.arange(len(chosen)), sizes.argmax())
+    features = independent(left[others].T) if len(others) else others
+    if len(features) < len(others):
+        return None
+    weights = np.zeros(len(points), object)
+    weights[chosen[first]] = 1
+    if len(others):
+        follows, denominator = solve(left[np.ix_(others, features)].T, -left[first][features][:, None])
+        weights[chosen[first]], weights[chosen[others]] = denominator, follows[:, 0]
+    last, short = combine(weights, points), int(points[-1, -1])
+    weights = weights * short
+    weights[-1] = -last[-1]
+    if last[:-1].any() or not (weights >= 0).all() or not weights[-1]:
+        return None
+    return np.array(primitive(weights.tolist()), object)
 
 
 def _describe_conflict(

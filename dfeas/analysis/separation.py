@@ -26,7 +26,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -134,42 +134,72 @@ def separate(
     return conclude_separation(result, problem, limits, resources, output)
 
 
+Found: TypeAlias = tuple[Face, Face, Surveyed, tuple[str, str]]
+"""What is proved; the same with the points and weights that its result has; of what data; by which method, and why by that."""
+
+
 def decide_early(
     problem: Problem, goal: Goal, limits: Limits, resources: Resources, output: Output, small: bool
 ) -> tuple[Face, Result] | None:
     """The kind with its evidence, of a ``small`` table or of one with levels, and a result that says no more than the checker
     proves; None where this is not for the data, or a limit was reached. With ``out`` its folder is written.
     """
-    asked = Request.begun(goal, limits, resources)
-    if resources.client is not None or not (small or _fits(open_data(source_for(problem.spec, resources))[1], asked.memory)):
+    if small:
+        return decide_by(partial(_decide_small, problem, limits), problem, goal, limits, resources, output)
+    if resources.client is not None:
         return None
+    asked = Request.begun(goal, limits, resources)
+    if not _fits(open_data(source_for(problem.spec, resources))[1], asked.memory):
+        return None
+    return decide_by(partial(_decide_levels, problem), problem, goal, limits, resources, output)
+
+
+def decide_by(
+    find: Callable[[Session, Callable[[], bool]], Found | None],
+    problem: Problem,
+    goal: Goal,
+    limits: Limits,
+    resources: Resources,
+    output: Output,
+) -> tuple[Face, Result] | None:
+    """What is found in memory until it is to stop, and a result; None where nothing is, and where others hold the data."""
+    if resources.client is not None:
+        return None
+    asked = Request.begun(goal, limits, resources)
     if output.out is not None:
         require_free(place(output.out))
-    until = limits.until(output.stop)
     with ExitStack() as stack:
         session = stack.enter_context(open_session(problem, resources))
-        if small:
-            found = _find_face(session, problem, limits, until)
-            if found is None:
-                return None
-            face, surveyed = found
-            near, how = face, (TABLE, "a table that is small enough to be decided at once")
-        else:
-            checked = session.checking.dataset
-            require_labels(problem.spec, session.dataset)
-            surveyed = survey(session)
-            try:
-                decided = run_solver(partial(decide_effects, rows(checked, np.arange(checked.n))), until)
-            except Abandoned:
-                decided = None
-            if decided is None:
-                return None
-            face, (support, weights) = decided
-            if not is_proved(session.checking, face):
-                return None
-            near = replace(face, support=support, weights=weights)
-            how = NAME, f"{session.dataset.dimension} features, most of them levels of effects, which are eliminated"
+        found = find(session, limits.until(output.stop))
+        if found is None:
+            return None
+        face, near, surveyed, how = found
         return face, _write_result(stack, session, asked, near, surveyed, output, how)
+
+
+def _decide_small(problem: Problem, limits: Limits, session: Session, until: Callable[[], bool]) -> Found | None:
+    found = _find_face(session, problem, limits, until)
+    if found is None:
+        return None
+    face, surveyed = found
+    return face, face, surveyed, (TABLE, "a table that is small enough to be decided at once")
+
+
+def _decide_levels(problem: Problem, session: Session, until: Callable[[], bool]) -> Found | None:
+    checked = session.checking.dataset
+    require_labels(problem.spec, session.dataset)
+    surveyed = survey(session)
+    try:
+        decided = run_solver(partial(decide_effects, rows(checked, np.arange(checked.n))), until)
+    except Abandoned:
+        return None
+    if decided is None:
+        return None
+    face, (support, weights) = decided
+    if not is_proved(session.checking, face):
+        return None
+    why = f"{session.dataset.dimension} features, most of them levels of effects, which are eliminated"
+    return face, replace(face, support=support, weights=weights), surveyed, (NAME, why)
 
 
 def find_face(problem: Problem, limits: Limits, resources: Resources) -> Face | None:

@@ -199,6 +199,12 @@ class Inequalities:
         """Inequalities of the caller, of which an equality is two."""
         return self.n - 1 - self.stand_in
 
+    @property
+    def equalities(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Points (p,) and (p,) of either side of each."""
+        first = self.given + np.arange(self.equal)
+        return first, first + self.equal
+
     def divide(self, support: NDArray[np.int64], weights: NDArray[Any]) -> tuple[NDArray[Any], ...]:
         """Weights of the points of a support: those of A, of equalities (p,), of upper and of lower bounds (m,). That of 0 <= 1
         is left out: its point is the one of t, so that b'u without it is minus both weights.

@@ -353,6 +353,11 @@ def _are_orthogonal(points: Matrix, basis: Integers, most: Floats) -> NDArray[np
         # smaller bounds are taken for 2**-1000
         known = np.where(np.isfinite(most), np.frexp(np.maximum(most, 2.0**-1000))[1], 1025 + points.shape[1].bit_length())
     bits = max(1, int(((known + shift).max(axis=1) - least).max()) + 2)
+    if basis.shape[1] * (2000 + bits) < bits * (15 + basis.shape[1] // 5):  # nanoseconds of an entry in both, times 19
+        for row in range(len(alive)):
+            entries, place = _row(points, row)
+            alive[row] = not (Dyadic.of(entries).digits @ basis[place]).any()
+        return alive
     # the logarithm of each prime that is used is above 19: the product of k of them is above 2**(19 k)
     for prime in _primes(-(-bits // 19)):
         powers = np.array(_powers(prime, int(power.max(initial=0)) + 1))

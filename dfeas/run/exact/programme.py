@@ -1,0 +1,171 @@
+"""A system of inequalities in memory, asked as a linear programme in float64 (HiGHS), and what follows from that exactly.
+
+Points (s, d) stand for the system as in ``dfeas.data.inequalities``: x has (x, 1) on the positive side of each. Where there
+are equalities a vertex tells a solution; a search among points finds one slowly, as no hyperplane has all of them beyond it.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import lcm
+from typing import Any
+
+import numpy as np
+
+from dfeas.exact.dyadic import Dyadic, Integers, common, integer_signs, multiply_exactly
+from dfeas.exact.integers import independent, primitive, solve
+from dfeas.linalg.points import Floats, Indices
+
+TIGHT = 1e-7
+"""Share of its terms up to which an inequality of a guess is taken for an equality, and so is one of a multiplier for none."""
+SIMPLE = 64
+"""Denominators up to which numbers of a guess are taken for fractions."""
+TRIES = 64
+"""Programmes that are asked for a smaller conflict, at most."""
+SECONDS = 60.0
+"""Of a programme that takes longer nothing is said: what is done without it may take less."""
+
+
+def ask(points: Any, plus: Indices, minus: Indices) -> tuple[Floats, Floats] | None:
+    """x (d - 1,) that violates points (s, d), CSR, by as little in sum as any, and the multipliers (s,) >= 0 that prove it, all
+    zero where nothing is violated. Those of ``plus`` are of one side of equalities, of ``minus`` of the other.
+    None where HiGHS has no optimum.
+    """
+    import scipy
+
+    (s, m), (left, right) = (points.shape[0], points.shape[1] - 1), _sides(points)
+    bounds, bound = _bounds(left, right, np.concatenate([plus, minus]))
+    rows = np.setdiff1d(np.arange(s), np.concatenate([plus, minus, bound[bound >= 0]]))
+    n, p = len(rows), len(plus)
+    eye, none = scipy.sparse.eye_array, scipy.sparse.csr_array
+    kept = np.flatnonzero(np.diff(left.indptr)[rows])
+    if (right[np.delete(rows, kept)] < 0).any():
+        return None
+    rows, n = rows[kept], len(kept)
+    above = scipy.sparse.hstack([left[rows], -eye(n), none((n, 2 * p))], "csc") if n else None
+    equal = scipy.sparse.hstack([left[plus], none((p, n)), eye(p), -eye(p)], "csc") if p else None
+    optimum = scipy.optimize.linprog(
+        np.concatenate([np.zeros(m), np.ones(n + 2 * p)]),
+        A_ub=above,
+        b_ub=right[rows] if n else None,
+        A_eq=equal,
+        b_eq=right[plus] if p else None,
+        bounds=np.vstack([bounds, np.tile([0.0, np.inf], (n + 2 * p, 1))]),
+        method="highs-ds",
+        options={"time_limit": SECONDS},
+    )
+    if optimum.x is None or optimum.status != 0:
+        return None
+    weights = np.zeros(s)
+    if n:
+        weights[rows] = -optimum.ineqlin.marginals
+    if p:
+        weights[plus], weights[minus] = np.maximum(-optimum.eqlin.marginals, 0), np.maximum(optimum.eqlin.marginals, 0)
+    for side, sign, marginals in ((0, 1, optimum.lower.marginals), (1, -1, optimum.upper.marginals)):
+        there = bound[:, side] >= 0
+        weights[bound[there, side]] = sign * marginals[:m][there]
+    weights[weights <= TIGHT * weights.max(initial=0.0)] = 0.0
+    violated = optimum.fun > TIGHT * (1 + float(np.abs(right).max(initial=0.0)))
+    return optimum.x[:m], weights if violated else np.zeros(s)
+
+
+def _bounds(left: Any, right: Floats, others: Indices) -> tuple[Floats, Indices]:
+    """Lower and upper bounds (m, 2) that points say, but for some others, and which points (m, 2) say so; -1 for none."""
+    m = left.shape[1]
+    bounds, place = np.tile([-np.inf, np.inf], (m, 1)), np.full((m, 2), -1)
+    single = np.setdiff1d(np.flatnonzero(np.diff(left.indptr) == 1), others)
+    entry, feature = left.data[left.indptr[single]], left.indices[left.indptr[single]]
+    for j, a, i in zip(single.tolist(), entry.tolist(), feature.tolist(), strict=True):
+        side, value = int(a > 0), right[j] * a
+        # +-1: of another factor the bound would be rounded
+        if abs(a) == 1 and (value < bounds[i, 1] if side else value > bounds[i, 0]):
+            bounds[i, side], place[i, side] = value, j
+    return bounds, place
+
+
+def narrow(points: Any, plus: Indices, minus: Indices, weights: Floats) -> Indices:
+    """Fewer points (r,) that conflict than those that have weights (s,) >= 0: rows are left out, many at once and then fewer,
+    as long as the others, and all bounds, conflict. As many programmes are asked as are worth it.
+    """
+    bounds = _bounds(*_sides(points), np.concatenate([plus, minus]))[1]
+    bounds = np.append(bounds[bounds >= 0], points.shape[0] - 1)
+    other = np.full(points.shape[0], -1)
+    other[plus], other[minus] = minus, plus
+    best, asked = np.flatnonzero(weights), 0
+    held = np.setdiff1d(best, points.shape[0] - 1)
+    if len(held) < points.shape[1] and len(independent(common(points[held].toarray())[0])) == len(held):
+        return best
+    rows = np.setdiff1d(best, bounds)
+    size, first = len(rows) // 2, 0
+    while size and asked < TRIES:
+        fewer = np.delete(rows, np.s_[first : first + size])
+        kept = np.unique(np.concatenate([fewer, other[fewer][other[fewer] >= 0], bounds]))
+        some = np.flatnonzero(np.isin(plus, kept))
+        found = ask(points[kept], np.searchsorted(kept, plus[some]), np.searchsorted(kept, minus[some]))
+        asked += 1
+        if found is not None and found[1].any():
+            best = kept[np.flatnonzero(found[1])]
+            rows = np.setdiff1d(best, bounds)
+        else:
+            first += size
+        size = min(size, len(rows) - 1)
+        if first >= len(rows):
+            size, first = size // 2, 0
+    return best
+
+
+def _sides(points: Any) -> tuple[Any, Floats]:
+    """Left sides, CSR, and right sides of inequalities."""
+    import scipy
+
+    m = points.shape[1] - 1
+    return scipy.sparse.csr_array(-points[:, :m]), points[:, [m]].toarray()[:, 0]
+
+
+def settle(points: Any, plus: Indices, minus: Indices, x: Floats) -> Integers | None:
+    """(x, 1) times a number above 0 in integers (d,), near a guess x (d - 1,) and with no point (s, d) on its negative side;
+    None where none is found. Tried are simple fractions, and then what solves exactly all that seem to be equalities.
+    """
+    simple = [Fraction(v).limit_denominator(SIMPLE) for v in x.tolist()]
+    y = _whole(simple)
+    if (integer_signs(points, y)[0] >= 0).all():
+        return y
+    size = abs(points) @ np.append(np.abs(x), 1.0)
+    tight = np.flatnonzero(points @ np.append(x, 1.0) <= TIGHT * size)
+    tight = np.setdiff1d(np.union1d(tight, plus), minus)
+    values = _solve_tight(points[tight], x)
+    y = _whole(values)
+    return y if (integer_signs(points, y)[0] >= 0).all() else None
+
+
+def _solve_tight(points: Any, x: Floats) -> list[Fraction]:
+    """The exact x (d - 1,) near a guess with a product of zero with points (s, d), CSR, as far as these are independent."""
+    m = len(x)
+    left = points[:, :m]
+    found, free = [Fraction(v) for v in x.tolist()], np.ones(m, np.bool_)
+    for j in np.flatnonzero(np.diff(left.indptr) == 1).tolist():
+        i, a = left.indices[left.indptr[j]], left.data[left.indptr[j]]
+        if free[i]:
+            found[i], free[i] = -Fraction(float(points[j, m])) / Fraction(float(a)), False
+    rows = np.flatnonzero(np.diff(left.indptr) > 1)
+    some = np.flatnonzero(free & (left[rows] != 0).sum(axis=0).astype(bool))
+    if not len(rows) or not len(some):
+        return found
+    digits, exponent = common(left[rows][:, some].toarray())
+    rank = independent(digits)
+    chosen = independent(digits[rank].T)
+    basis = some[chosen]
+    known = np.setdiff1d(np.flatnonzero([bool(v) for v in found]), basis)
+    scale = lcm(*(found[i].denominator for i in known.tolist()))
+    vector = np.array([*(int(found[i] * scale) for i in known.tolist()), scale], object)
+    right = multiply_exactly(points[rows[rank]][:, [*known.tolist(), m]].toarray(), Dyadic(vector, 0))
+    follows, denominator = solve(digits[np.ix_(rank, chosen)], -right.digits[:, None])
+    for i, power, value in zip(basis.tolist(), exponent[chosen].tolist(), follows[:, 0].tolist(), strict=True):
+        found[i] = Fraction(value, denominator * scale) * Fraction(2) ** (right.exponent - power)
+    return found
+
+
+def _whole(values: list[Fraction]) -> Integers:
+    """(values, 1) times a number above 0."""
+    times = lcm(*(v.denominator for v in values))
+    return np.array(primitive([*(v.numerator * (times // v.denominator) for v in values), times]), object)
