@@ -125,8 +125,7 @@ def conclude_margin(result: Result, problem: Problem, limits: Limits, resources:
     if output.out is not None:
         folder = place(output.out)
         (folder / RESULT).unlink(missing_ok=True)  # of an earlier limit
-        margin.save(folder)
-        margin = replace(margin, result=margin.result.save(folder))
+        margin = margin.save(folder)
     discard_checkpoints(output.out, margin.result.stopped)
     return margin
 

@@ -42,11 +42,13 @@ class Answer(Displayed):
     READ: ClassVar[Mapping[str, Callable[[Any], Any]]] = {}  # how fields are made of what the file says of them
 
     def save(self, run: str | Place) -> Self:
-        """Write certificate and JSON, the JSON last: a run without it did not end. Returns what was written. Raises
-        BadInputError where there is no folder for it.
+        """Write certificate and JSON, the JSON last: a run without it did not end; before it the results that it is of, each in
+        a folder there. Returns what was written. Raises BadInputError where there is no folder for it.
         """
         require_folder(run := place(run))
         run.mkdir(exist_ok=True)
+        for name, result in self._results.items():
+            result.save(run / name)
         saved, certificate = self, self._certificate
         if certificate is not None:
             certificate.save(run / CERTIFICATE)
@@ -75,6 +77,11 @@ class Answer(Displayed):
         return cls(**found, **known)
 
     @property
+    def _results(self) -> Mapping[str, Answer]:
+        """Those that are read with it, by their folders in its own."""
+        return {}
+
+    @property
     def _certificate(self) -> Certificate | None:
         """What ``certificate.npz`` holds; None where this is not what writes it."""
         return None
@@ -87,6 +94,11 @@ class Conclusion(Answer):
     SHAPE: ClassVar[Mapping[str, Any]]  # of what the file says, as ``conform`` takes it
 
     result: Any
+
+    def save(self, run: str | Place) -> Self:
+        """Write it, and the result behind it last: a run without that did not end. Returns what was written."""
+        saved = super().save(run)
+        return saved if self.FILE == RESULT else replace(saved, result=self.result.save(run))
 
     @classmethod
     def load(cls, run: Place, result: Any) -> Self:

@@ -45,6 +45,10 @@ class PerClass(Answer, Predictor):
         return make(results, values["reads"], values["seconds"], values["fingerprint"])
 
     @property
+    def _results(self) -> Mapping[str, Answer]:
+        return {folder_of(name, place): result for place, (name, result) in enumerate(self.results.items())}
+
+    @property
     def success(self) -> bool:
         """Whether every class has what was asked for."""
         return all(result.success for result in self.results.values())
@@ -156,6 +160,10 @@ class Race(Answer, Plotted):
 
     def _traces(self) -> Mapping[str, Any]:
         return {name: result.trace or () for name, result in self.results.items()}
+
+    @property
+    def _results(self) -> Mapping[str, Answer]:
+        return self.results
 
     @property
     def is_decided(self) -> bool:

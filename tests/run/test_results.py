@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -124,3 +125,29 @@ def test_versions_that_no_folder_is_named_for_are_looked_up(monkeypatch: pytest.
     found = files.versions()
     files._find_versions.cache_clear()
     assert {name: found[name] for name in PACKAGES} == {name: version(name) for name in PACKAGES}
+
+
+SAVED: dict[str, Callable[[Any, Any], Any]] = {
+    "solve": dfeas.solve,
+    "race": lambda X, y: dfeas.race(X, y, methods=["working-set", "perceptron"]),
+    "classes": lambda X, y: dfeas.one_vs_rest(X, np.arange(len(X)) % 3),
+    "soft": dfeas.soft_margin,
+    "soft classes": lambda X, y: dfeas.soft_margin_classes(X, np.arange(len(X)) % 3),
+    "hard margin": dfeas.hard_margin,
+    "separation": dfeas.separation,
+    "feasible": lambda X, y: dfeas.feasible(X, np.ones(len(X))),
+    "suspects": lambda X, y: dfeas.suspects(X, np.roll(y, 1)),
+}
+
+
+@pytest.mark.parametrize("asked", SAVED)
+def test_what_is_saved_by_hand_is_loaded_as_what_a_run_leaves(tmp_path: Path, asked: str) -> None:
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    answer = SAVED[asked](X, np.where(X[:, 0] > 0, 1, -1))
+    for _ in range(2):  # in the place of what is there, too
+        answer.save(str(tmp_path / "run"))
+        loaded = dfeas.load(tmp_path / "run")
+        assert type(loaded) is type(answer)
+        assert str(loaded).splitlines()[:2] == str(answer).splitlines()[:2]
+    for name, result in getattr(answer, "results", {}).items():
+        assert (loaded.results[name].stopped, loaded.results[name].reads) == (result.stopped, result.reads)
