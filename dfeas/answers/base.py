@@ -98,7 +98,7 @@ class Conclusion(Answer):
     def save(self, run: str | Place) -> Self:
         """Write it, and the result behind it last: a run without that did not end. Returns what was written."""
         saved = super().save(run)
-        return saved if self.FILE == RESULT else replace(saved, result=self.result.save(run))
+        return saved if self.FILE == RESULT else replace(saved, **{"result": self.result.save(run)})
 
     @classmethod
     def load(cls, run: Place, result: Any) -> Self:

@@ -220,13 +220,16 @@ class Inequalities:
         """The constraints whose points (s, m + 1) are in a support, as their user calls them, with their multipliers."""
         kinds = (self.kind or "row", *([self.kind or "equality"] * 2), "upper bound", "lower bound")
         ends = np.cumsum([self.given, self.equal, self.equal, len(self.upper), len(self.lower)])
+        parts = np.searchsorted(ends, support, "right")
+        places = support - np.append(0, ends)[parts]
+        named: list[Mapping[int, Any]] = []
+        for names, some in zip(self.names, (places[parts == 0], np.unique(places[(parts == 1) | (parts == 2)])), strict=True):
+            named.append(names(some.tolist()) if len(some) else {})
         found = []
-        for j, weight, point in zip(support.tolist(), weights.tolist(), points, strict=True):
-            part = int(np.searchsorted(ends, j, "right"))
-            place = j - int(ends[part - 1]) if part else j
+        for part, place, weight, point in zip(parts.tolist(), places.tolist(), weights.tolist(), points, strict=True):
             sign = -1 if part == 2 else 1
             if part < 3:
-                name = self.names[part > 0]([place])[place]
+                name = named[part > 0][place]
                 turned = part == 0 and len(self.turned) > 0 and self.turned[place]
                 side = -1 if turned else sign
                 text = self._write_out(-side * point[:-1], "=" if part else ">=" if turned else "<=", side * point[-1])

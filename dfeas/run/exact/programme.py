@@ -34,7 +34,7 @@ def ask(points: Any, plus: Indices, minus: Indices) -> tuple[Floats, Floats] | N
     import scipy
 
     (s, m), (left, right) = (points.shape[0], points.shape[1] - 1), _sides(points)
-    bounds, bound = _bounds(left, right, np.concatenate([plus, minus]))
+    limits, bound = _bounds(left, right, np.concatenate([plus, minus]))
     rows = np.setdiff1d(np.arange(s), np.concatenate([plus, minus, bound[bound >= 0]]))
     n, p = len(rows), len(plus)
     eye, none = scipy.sparse.eye_array, scipy.sparse.csr_array
@@ -44,17 +44,18 @@ def ask(points: Any, plus: Indices, minus: Indices) -> tuple[Floats, Floats] | N
     rows, n = rows[kept], len(kept)
     above = scipy.sparse.hstack([left[rows], -eye(n), none((n, 2 * p))], "csc") if n else None
     equal = scipy.sparse.hstack([left[plus], none((p, n)), eye(p), -eye(p)], "csc") if p else None
+    bounds: Any = np.vstack([limits, np.tile([0.0, np.inf], (n + 2 * p, 1))])
     optimum = scipy.optimize.linprog(
         np.concatenate([np.zeros(m), np.ones(n + 2 * p)]),
         A_ub=above,
         b_ub=right[rows] if n else None,
         A_eq=equal,
         b_eq=right[plus] if p else None,
-        bounds=np.vstack([bounds, np.tile([0.0, np.inf], (n + 2 * p, 1))]),
+        bounds=bounds,
         method="highs-ds",
         options={"time_limit": SECONDS},
     )
-    if optimum.x is None or optimum.status != 0:
+    if optimum.x is None or optimum.fun is None or optimum.status != 0:
         return None
     weights = np.zeros(s)
     if n:
