@@ -160,10 +160,16 @@ def _decide(asked: Inequalities, problem: Problem, limits: Limits, resources: Re
     early, irreducible = None, False
     if resources.client is None or problem.spec.by_path:  # as threads decide it, with their bits
         here = replace(resources, client=None)
-        early = decide_early(problem, Goal(), limits, here, output, True)
-        if early is None:
-            early = decide_by(partial(_ask_programme, asked, limits, here), problem, Goal(), limits, here, output)
-            irreducible = early is not None
+        ways = [
+            partial(decide_early, small=True),
+            partial(decide_by, partial(_ask_programme, asked, limits, here)),
+        ]
+        # a table of so many entries takes less than to load HiGHS
+        for way in reversed(ways) if asked.equal and asked.n * (asked.m + 1) > 1 << 12 else ways:
+            early = way(problem, Goal(), limits, here, output)
+            if early is not None:
+                break
+        irreducible = early is not None and early[1].method == NAME
     result: Result = decide(problem, "auto", Goal(), limits, resources, output, then=SOLVABLE) if early is None else early[1]
     unknown = Feasibility(verdict=UNDECIDED, proof=Proof.NONE, message=result.message, result=result)
     if output.out is not None:  # in place of a verdict of the points, which is none of the inequalities
@@ -199,7 +205,7 @@ def _ask_programme(
 ) -> Found | None:
     """What a linear programme says of a system with equalities, or of sparse rows, and integers prove; None for others."""
     sparse = session.dataset.entries is not None
-    if not _fits(session.dataset, resources) or not (asked.equal or sparse):
+    if not _fits(asked, session.dataset, resources) or not (asked.equal or sparse):
         return None
     surveyed = survey(session)
     if limits.max_passes is not None and limits.max_passes < surveyed.reads + 1:
@@ -209,32 +215,50 @@ def _ask_programme(
         if guess is None:
             return None
         x, weights = guess
-        none, flat = np.zeros(0, np.int64), np.zeros((asked.m + 1, 0), object)
         how = NAME, "a system with equalities, or sparse: a linear programme guesses, and integers decide"
+        y, found = None, None
         if weights.any():
             support = run_solver(partial(narrow, points, *asked.equalities, weights), until)
             found = _find_conflict(points, support, until)
-            if found is None:
-                return None
-            face = Face(QUASI, None, 0, found[0], found[1], len(found[0]) - 1, flat, 1)
-            return face, face, surveyed, how
-        if not asked.equal:
-            return None
-        y = run_solver(partial(settle, points, *asked.equalities, x), until)
+        elif asked.equal:
+            y, found = _settle(points, asked, x, until)
+        if found is not None:
+            return _of_guess(asked, None, *found), _of_guess(asked, None, *found), surveyed, how
         if y is None or not _is_solution(session, y, until):
             return None
     except Abandoned:
         return None
-    pair = np.array([asked.equalities[0][0], asked.equalities[1][0]])
-    face = Face(QUASI, y, 0, none, none.astype(object), 0, flat, 1)
-    return face, replace(face, support=pair, weights=np.array([1, 1], object)), surveyed, how
+    pair = np.concatenate([side[:1] for side in asked.equalities])
+    return _of_guess(asked, y), _of_guess(asked, None, pair, np.array([1, 1], object)), surveyed, how
 
 
-def _fits(dataset: Dataset, resources: Resources) -> bool:
+def _settle(
+    points: Any, asked: Inequalities, x: Floats, until: Callable[[], bool]
+) -> tuple[Integers | None, tuple[NDArray[np.int64], Integers] | None]:
+    """A solution near a guess, or an irreducible conflict with t; neither where none is found."""
+    y, found = run_solver(partial(settle, points, *asked.equalities, x), until)
+    if found is not None and not _is_conflict(common(points[found[0]].toarray())[0], found[1]):
+        found = None
+    return y, found
+
+
+def _of_guess(
+    asked: Inequalities, y: Integers | None, support: NDArray[np.int64] | None = None, weights: Integers | None = None
+) -> Face:
+    """A solution, or points of an irreducible conflict."""
+    none, flat = np.zeros(0, np.int64), np.zeros((asked.m + 1, 0), object)
+    if support is None or weights is None:
+        return Face(QUASI, y, 0, none, none.astype(object), 0, flat, 1)
+    return Face(QUASI, y, 0, support, weights, len(support) - 1, flat, 1)
+
+
+def _fits(asked: Inequalities, dataset: Dataset, resources: Resources) -> bool:
     """Whether all points may be held, and by HiGHS, too."""
-    count = dataset.n * dataset.dimension if dataset.entries is None else dataset.entries.count
+    count, dense = asked.given * dataset.dimension + asked.behind, 8 * dataset.n * dataset.dimension
+    if dataset.entries is not None:
+        count, dense = dataset.entries.count, 0
     # bytes of an entry and of a point, in several orders and in integers
-    return 200 * count + 400 * dataset.n <= resources.memory_bytes
+    return dense + 200 * count + 400 * dataset.n <= resources.memory_bytes
 
 
 def _guess(asked: Inequalities, session: Session, until: Callable[[], bool]) -> tuple[Any, tuple[Floats, Floats] | None]:
@@ -258,13 +282,12 @@ def _search(
     """What integers say of points that conflict without t: a vertex that solves all, or what a search finds."""
     with open_session(problem, resources) as session:
         session.checking.dataset.fingerprint = result.fingerprint
-        if resources.client is None and not asked.equal and _fits(session.dataset, resources):
+        if resources.client is None and not asked.equal and _fits(asked, session.dataset, resources):
             points, guess = _guess(asked, session, until)
             if guess is not None and not guess[1].any():
-                y = run_solver(partial(settle, points, *asked.equalities, guess[0]), until)
-                if y is not None and _is_solution(session, y, until):
-                    none = np.zeros(0, np.int64)
-                    return Face(QUASI, y, 0, none, none.astype(object), 0, np.zeros((asked.m + 1, 0), object), 1)
+                y, found = _settle(points, asked, guess[0], until)
+                if found is not None or (y is not None and _is_solution(session, y, until)):
+                    return _of_guess(asked, y, *(found or ()))
     return search_integers(problem, result, until, limits, resources)[0]
 
 
@@ -299,9 +322,14 @@ def _find_conflict(
     if weights is None:
         return None
     held = np.flatnonzero(weights)
-    if combine(weights, digits).any() or not (weights >= 0).all() or not is_irreducible(digits[held[:-1]]):
+    if not _is_conflict(digits[held], weights[held]):
         raise DfeasError("the multipliers that were found are none: please report this")
     return support[held], weights[held]
+
+
+def _is_conflict(points: Integers, weights: Integers) -> bool:
+    """Whether points, of which t is the last, cancel by positive weights, and do not without any one of them."""
+    return bool((weights > 0).all()) and not combine(weights, points).any() and is_irreducible(points[:-1])
 
 
 def _find_irreducible(points: Integers) -> Integers | None:

@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
@@ -35,7 +36,8 @@ from dfeas.display import Displayed, Grid, Part, Row
 from dfeas.errors import BadInputError, UndecidedError, UsageError, format_bytes
 from dfeas.settings import require_type
 
-STEPS = 1000
+STEPS, MIXED = 1000, 5
+"""Of scoring, at most, and earlier ones that a step is mixed with."""
 FALL = 3.841458820694124
 """Of 2 l at the ends of an interval: the 95 % quantile of a chi-square of one degree."""
 KINDS = ("binary", "poisson")
@@ -242,7 +244,7 @@ class PenalisedLikelihood:
 
     def maximise(self, g: Floats, free: int) -> Held:
         """Where it is largest over the first ``free`` coordinates. Raises UndecidedError where that was not found."""
-        here = self.at(g)
+        here, past = self.at(g), list[tuple[Floats, Floats]]()
         for _ in range(STEPS if here is not None else 0):
             assert here is not None
             step = np.zeros(len(g))
@@ -250,18 +252,30 @@ class PenalisedLikelihood:
             # the square of the distance to the maximum, in standard errors
             if here.gradient @ step <= 1e-18:
                 return g + step, here
-            for _ in range(60):
-                there = self.at(g + step)
+            past = [*past[-MIXED:], (g, step)]
+            for tried in chain([_mix(past)], (step / 2**i for i in range(60))):
+                there = self.at(g + tried)
                 if there is not None and there.value >= here.value - 1e-13 * abs(here.value):
                     break
-                step /= 2
-            g, here = g + step, there
+            g, here = g + tried, there
             if here is None:
                 break
         raise UndecidedError("the maximum of the penalised likelihood was not found in float64: scale columns, or merge levels")
 
     def start(self) -> Floats:
         return self.Q.T @ (np.log(self.y + 0.5) - self.offset) if self.counts else np.zeros(self.Q.shape[1])
+
+
+def _mix(past: Sequence[tuple[Floats, Floats]]) -> Floats:
+    """Where to go from the last of some places, each with the step of scoring there, which alone comes nearer by the same
+    share each time: to the mean of places whose mean step is shortest, and by that (Anderson 1965).
+    """
+    (g, step), others = past[-1], past[:-1]
+    if not others:
+        return step
+    moves, changes = (np.stack([now - then[i] for then in others], axis=1) for i, now in enumerate((g, step)))
+    share = np.linalg.lstsq(changes, step, rcond=None)[0]
+    return np.asarray(step - (moves + changes) @ share)
 
 
 def fit_firth(regression: Regression, asked: Asked, library: str | None = None) -> FirthFit:

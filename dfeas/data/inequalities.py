@@ -136,6 +136,7 @@ class Inequalities:
     names: tuple[Names, Names]  # of rows of A, and of equalities
     turned: Sequence[bool] = ()  # rows of A that are a x >= b where they come from
     kind: str = ""  # what rows and equalities are called; empty: these
+    behind: int = 0  # entries of points that are not rows of A
 
     @classmethod
     def of(cls, A: Any, b: Any, equal: Any, bounds: Any, memory: int, compute: Compute | None = None) -> Inequalities:
@@ -161,7 +162,8 @@ class Inequalities:
             stand_in = A is None or _has_no_rows("A", A, b)
             if stand_in:
                 names = names if A is None else columns_of(A) or names
-                A, b = np.zeros((1, E.m if A is None and E is not None else A.shape[1])), [1.0]  # 0 <= 1
+                shape = 1, E.m if A is None and E is not None else A.shape[1]
+                A, b = scipy.sparse.csr_array(shape) if E is None or E.entries is not None else np.zeros(shape), [1.0]  # 0 <= 1
             table = table_of(A, None, compute) if is_collection(A) else None
             require_aligned(A, b, "b", None if table is None else table.names, "A")
             spec = None if table is not None else DataSpec(A, ALL_POSITIVE)
@@ -187,7 +189,7 @@ class Inequalities:
         X = sides.see(A) if isinstance(A, Dataset) else _homogenise_lazily(A, sides)
         there = replace(spec, intercept=False, system=sides) if spec is not None and spec.by_path else None
         turned, kind = ((), "") if program is None else (program.turned, program.kind)
-        return cls(X, there, n, stand_in, len(f), m, upper, lower, tuple(names), called, turned, kind)
+        return cls(X, there, n, stand_in, len(f), m, upper, lower, tuple(names), called, turned, kind, more.nnz)
 
     @property
     def n(self) -> int:

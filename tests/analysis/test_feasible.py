@@ -304,6 +304,37 @@ def test_equalities_in_decimals_have_a_solution_in_fractions() -> None:
         require_evidence(system, answer)
 
 
+@pytest.mark.parametrize("kind", [np.array, sp.csr_array])
+@pytest.mark.parametrize("most", [False, True])
+def test_what_contradicts_only_by_rounding_is_decided_exactly(kind: Any, most: bool) -> None:
+    told = set()
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        sent, got = rng.integers(1, 50, 12) / 10, np.zeros(9)
+        got = rng.multinomial(round(sent.sum() * 10), np.ones(9) / 9) / 10
+        of, to = np.kron(np.eye(12), np.ones(9)), np.kron(np.ones(12), np.eye(9))
+        none = np.full(108, NONE)
+        E, f = (to, got) if most else (np.vstack([of, to]), np.append(sent, got))
+        system = System(of if most else np.zeros((1, 108)), sent if most else np.ones(1), E, f, np.zeros(108), none)
+        given = (kind(of), sent) if most else (None, None)
+        answer = dfeas.feasible(*given, equal=(kind(E), f), bounds=(0, None))
+        total = sum(map(Fraction, sent)) - sum(map(Fraction, got))
+        assert answer.verdict == ("feasible" if total == 0 or (most and total > 0) else "infeasible")
+        assert (answer.proof, answer.result.method) == ("exact", "programme")
+        require_evidence(system, answer)
+        told.add(answer.verdict)
+    assert "infeasible" in told
+
+
+def test_more_equalities_than_variables_are_decided_by_their_ranks() -> None:
+    rng = np.random.default_rng(0)
+    E = rng.standard_normal((200, 50))
+    answer = dfeas.feasible(None, equal=(E, E @ np.ones(50)))
+    assert (answer.verdict, answer.result.method, np.count_nonzero(answer.v)) == ("infeasible", "programme", 51)
+    whole = rng.integers(-9, 10, (200, 50)).astype(float)
+    assert dfeas.feasible(None, equal=(whole, whole @ np.ones(50))).exact == [1] * 50
+
+
 def test_a_conflict_of_a_row_with_bounds_leaves_other_rows_out() -> None:
     left = sp.random_array((300, 120), density=0.03, rng=np.random.default_rng(1), format="csr")
     A, b = sp.vstack([left, -sp.csr_array(left.sum(axis=0)[None])]).tocsr(), np.append(np.ones(300), -1e6)
@@ -505,7 +536,7 @@ def test_a_search_that_is_killed_leaves_no_verdict(monkeypatch: pytest.MonkeyPat
 
     thin = wide(2)
     monkeypatch.setattr(feasibility, "search_integers", search)
-    monkeypatch.setattr(feasibility, "settle", lambda *_: None)  # which tells a solution before
+    monkeypatch.setattr(feasibility, "settle", lambda *_: (None, None))  # which tells a solution before
     with pytest.raises(KeyboardInterrupt):
         replace(thin, A=np.vstack([thin.A, -thin.A[:3]]), b=np.append(thin.b, -thin.b[:3])).ask(out=tmp_path / "run")
     left = dfeas.load(tmp_path / "run")

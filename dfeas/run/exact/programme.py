@@ -6,14 +6,18 @@ are equalities a vertex tells a solution; a search among points finds one slowly
 
 from __future__ import annotations
 
+import time
+from collections.abc import Mapping
 from fractions import Fraction
 from math import lcm
 from typing import Any
 
 import numpy as np
 
+from dfeas.data.storage.patience import at_most
 from dfeas.exact.dyadic import Dyadic, Integers, common, integer_signs, multiply_exactly
-from dfeas.exact.integers import independent, primitive, solve
+from dfeas.exact.integers import combine, independent, primitive, solve
+from dfeas.linalg.blas import beat
 from dfeas.linalg.points import Floats, Indices
 
 TIGHT = 1e-7
@@ -22,6 +26,8 @@ SIMPLE = 64
 """Denominators up to which numbers of a guess are taken for fractions."""
 TRIES = 64
 """Programmes that are asked for a smaller conflict, at most."""
+PIVOTS = 100
+"""Exact ones, at most, from a guess that nearly holds."""
 SECONDS = 60.0
 """Of a programme that takes longer nothing is said: what is done without it may take less."""
 
@@ -53,7 +59,7 @@ def ask(points: Any, plus: Indices, minus: Indices) -> tuple[Floats, Floats] | N
         b_eq=right[plus] if p else None,
         bounds=bounds,
         method="highs-ds",
-        options={"time_limit": SECONDS},
+        options={"time_limit": at_most(SECONDS)},
     )
     if optimum.x is None or optimum.fun is None or optimum.status != 0:
         return None
@@ -98,7 +104,9 @@ def narrow(points: Any, plus: Indices, minus: Indices, weights: Floats) -> Indic
         return best
     rows = np.setdiff1d(best, bounds)
     size, first = len(rows) // 2, 0
-    while size and asked < TRIES:
+    until = time.monotonic() + SECONDS
+    while size and asked < TRIES and time.monotonic() < until:
+        beat()
         fewer = np.delete(rows, np.s_[first : first + size])
         kept = np.unique(np.concatenate([fewer, other[fewer][other[fewer] >= 0], bounds]))
         some = np.flatnonzero(np.isin(plus, kept))
@@ -123,35 +131,50 @@ def _sides(points: Any) -> tuple[Any, Floats]:
     return scipy.sparse.csr_array(-points[:, :m]), points[:, [m]].toarray()[:, 0]
 
 
-def settle(points: Any, plus: Indices, minus: Indices, x: Floats) -> Integers | None:
-    """(x, 1) times a number above 0 in integers (d,), near a guess x (d - 1,) and with no point (s, d) on its negative side;
-    None where none is found. Tried are simple fractions, and then what solves exactly all that seem to be equalities.
+def settle(points: Any, plus: Indices, minus: Indices, x: Floats) -> tuple[Integers | None, tuple[Indices, Integers] | None]:
+    """(x, 1) times a number above 0 in integers (d,), near a guess x (d - 1,) and with no point (s, d) on its negative side; or
+    points that conflict with the last one, which rounding hid, and their weights; None where neither is found. Tried are
+    simple fractions, and then what solves exactly all that seem to be equalities.
     """
-    simple = [Fraction(v).limit_denominator(SIMPLE) for v in x.tolist()]
-    y = _whole(simple)
+    y = _whole([Fraction(v).limit_denominator(SIMPLE) for v in x.tolist()])
     if (integer_signs(points, y)[0] >= 0).all():
-        return y
+        return y, None
     size = abs(points) @ np.append(np.abs(x), 1.0)
-    tight = np.flatnonzero(points @ np.append(x, 1.0) <= TIGHT * size)
-    tight = np.setdiff1d(np.union1d(tight, plus), minus)
-    values = _solve_tight(points[tight], x)
-    y = _whole(values)
-    return y if (integer_signs(points, y)[0] >= 0).all() else None
+    near = np.flatnonzero(points @ np.append(x, 1.0) <= TIGHT * size)
+    tight = np.setdiff1d(near, np.concatenate([plus, minus]))
+    other = dict(zip(plus.tolist() + minus.tolist(), minus.tolist() + plus.tolist(), strict=True))
+    for _ in range(PIVOTS):
+        beat()
+        # equalities are the first, so that what follows from others is an inequality
+        values, rows, features = _solve_tight(points, np.concatenate([plus, tight]), x)
+        y = _whole(values)
+        wrong = np.flatnonzero(integer_signs(points, y)[0] < 0)
+        if not len(wrong):
+            return y, None
+        fixed = tight[np.diff(points[tight][:, : len(x)].indptr) == 1]
+        found, against = _combine_dependent(points, int(wrong[0]), rows, features, fixed, other)
+        if found is not None:
+            return None, found
+        # the dual simplex method: it is zero there next, and not on one that is against it, with the least numbers (Bland 1977)
+        tight = np.setdiff1d(np.union1d(tight, wrong[:1]), [*against[:1], *other])
+    return None, None
 
 
-def _solve_tight(points: Any, x: Floats) -> list[Fraction]:
-    """The exact x (d - 1,) near a guess with a product of zero with points (s, d), CSR, as far as these are independent."""
+def _solve_tight(points: Any, tight: Indices, x: Floats) -> tuple[list[Fraction], Indices, Indices]:
+    """The exact x (d - 1,) near a guess with a product of zero with the tight ones of points (s, d), CSR, as far as these are
+    independent; those of them that are, but for bounds, and the features (r,) that follow from these.
+    """
     m = len(x)
-    left = points[:, :m]
-    found, free = [Fraction(v) for v in x.tolist()], np.ones(m, np.bool_)
+    left = points[tight][:, :m]
+    found, free, none = [Fraction(v) for v in x.tolist()], np.ones(m, np.bool_), np.zeros(0, np.int64)
     for j in np.flatnonzero(np.diff(left.indptr) == 1).tolist():
         i, a = left.indices[left.indptr[j]], left.data[left.indptr[j]]
         if free[i]:
-            found[i], free[i] = -Fraction(float(points[j, m])) / Fraction(float(a)), False
+            found[i], free[i] = -Fraction(float(points[tight[j], m])) / Fraction(float(a)), False
     rows = np.flatnonzero(np.diff(left.indptr) > 1)
     some = np.flatnonzero(free & (left[rows] != 0).sum(axis=0).astype(bool))
     if not len(rows) or not len(some):
-        return found
+        return found, none, none
     digits, exponent = common(left[rows][:, some].toarray())
     rank = independent(digits)
     chosen = independent(digits[rank].T)
@@ -159,11 +182,56 @@ def _solve_tight(points: Any, x: Floats) -> list[Fraction]:
     known = np.setdiff1d(np.flatnonzero([bool(v) for v in found]), basis)
     scale = lcm(*(found[i].denominator for i in known.tolist()))
     vector = np.array([*(int(found[i] * scale) for i in known.tolist()), scale], object)
-    right = multiply_exactly(points[rows[rank]][:, [*known.tolist(), m]].toarray(), Dyadic(vector, 0))
+    beside = points[tight[rows[rank]]][:, [*known.tolist(), m]].toarray()
+    right = multiply_exactly(beside, Dyadic(vector, 0))
     follows, denominator = solve(digits[np.ix_(rank, chosen)], -right.digits[:, None])
     for i, power, value in zip(basis.tolist(), exponent[chosen].tolist(), follows[:, 0].tolist(), strict=True):
         found[i] = Fraction(value, denominator * scale) * Fraction(2) ** (right.exponent - power)
-    return found
+    return found, tight[rows[rank]], basis
+
+
+def _combine_dependent(
+    points: Any, j: int, rows: Indices, features: Indices, fixed: Indices, other: Mapping[int, int]
+) -> tuple[tuple[Indices, Integers] | None, list[int]]:
+    """Points that conflict with the last one, and their weights: j, on the negative side of what is zero on independent rows
+    and bounds that are ``fixed``, and those that cancel its features. Otherwise those whose weights would be negative, if they
+    have no ``other`` side.
+    """
+    d, r = points.shape[1], len(rows)
+    number = np.concatenate([[j], rows, fixed, [points.shape[0] - 1]])
+    digits = common(points[number].toarray())[0]
+    weights = np.zeros(len(number), object)
+    weights[0] = 1
+    if r:
+        follows, weights[0] = solve(digits[1 : 1 + r, features].T, digits[0, features][:, None])
+        weights[1 : 1 + r] = -follows[:, 0]
+    against = list[int]()
+    for k in np.flatnonzero(weights[: 1 + r] < 0).tolist():
+        opposite = other.get(int(number[k]))
+        if opposite is None:
+            against.append(int(number[k]))
+        else:
+            number[k], digits[k], weights[k] = opposite, -digits[k], -weights[k]
+    total = combine(weights, digits)
+    missed = dict[int, int]()
+    for k in range(1 + r, len(number) - 1):
+        i = int(np.flatnonzero(digits[k, : d - 1])[0])
+        if total[i] and (total[i] > 0) == (digits[k, i] > 0):
+            missed[i] = int(number[k])
+        elif total[i]:
+            times = abs(int(digits[k, i]))
+            weights, total = weights * times, total * times
+            weights[k] = abs(total[i]) // times
+            total = total + weights[k] * digits[k]
+    open_features = np.flatnonzero(total[: d - 1])
+    if against or len(open_features) or total[-1] >= 0:
+        against += [missed[i] for i in open_features.tolist() if i in missed]
+        return None, sorted(against) if all(i in missed for i in open_features.tolist()) else []
+    weights = weights * digits[-1, -1]
+    weights[-1] = -total[-1]
+    held = np.flatnonzero(weights)
+    order = held[np.argsort(number[held])]
+    return (number[order], np.array(primitive(weights[order].tolist()), object)), []
 
 
 def _whole(values: list[Fraction]) -> Integers:
