@@ -20,7 +20,7 @@ from dfeas.answers.words import RESUMABLE, Stop
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.files import atomic_write
 from dfeas.data.storage.patience import ends_at
-from dfeas.engine.memory import require_addresses
+from dfeas.engine.memory import addresses_limited, require_addresses
 from dfeas.errors import AwayError, CorruptDataError, visible
 from dfeas.geometry.registry import geometry_of
 from dfeas.linalg.blas import heard, one_thread
@@ -94,6 +94,7 @@ class _Execution(Struct, frozen=True, eq=False, dict=True):
             stack.enter_context(heard(lambda text: None))
             stack.enter_context(one_thread())  # the sums of methods, too, depend on how many there are
             sinks, board = open_sinks(stack, self.session, job, self.folders, self.how, self.earlier)
+            followed = any(sinks.values())
             traces = {name: Trace(sharers=len(self.folders)) for name, place in self.folders.items() if place is None}
             for name, trace in traces.items():
                 sinks[name].append(trace)
@@ -102,7 +103,8 @@ class _Execution(Struct, frozen=True, eq=False, dict=True):
             surveyed = (self.earlier and self.earlier.survey) or UNSEEN
             try:
                 with end_long_reads(job.asked.limits.until(never)):
-                    self._report_start(sinks, board)
+                    if followed or addresses_limited():
+                        self._report_start(sinks, board)
                     surveyed, outcomes = self._survey(checkpointer)
             except Abandoned:
                 outcomes = self._give_up(self._begin(surveyed, sinks))
@@ -261,7 +263,7 @@ def open_sinks(
         for engine in (session.engine, session.checking.engine):
             engine.watch(shown.observe)
     told = [*filter(None, [session.log]), *how.more]
-    logs = (Log(), *told)
+    logs = (*([Log()] if Log.is_heard() else []), *told)
     sinks: dict[str, list[Sink]] = {}
     for name, folder in folders.items():
         row: Sink | None = shown if board is None else board.row(name)
@@ -296,11 +298,16 @@ def report_start(sinks: Mapping[str, Sequence[Sink]], dataset: Dataset, job: Run
 
 
 class Log(Sink):
-    """What is no progress, by the logging module, unless nobody in this process has loaded it, so that nobody listens."""
+    """What is no progress, by the logging module."""
+
+    @staticmethod
+    def is_heard() -> bool:
+        """Whether somebody listens: not where nobody in this process has loaded that module."""
+        logging = sys.modules.get("logging")
+        return logging is not None and bool(logging.getLogger("dfeas").isEnabledFor(logging.INFO))
 
     def note(self, event: str, text: str, **values: Any) -> None:
-        if (logging := sys.modules.get("logging")) is not None:
-            logging.getLogger("dfeas").info("%s", visible(text))
+        sys.modules["logging"].getLogger("dfeas").info("%s", visible(text))
 
 
 def circumstances(workers: int) -> dict[str, Any]:

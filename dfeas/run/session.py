@@ -185,7 +185,7 @@ def scratch_of(out: str | Path | ObjectPath | None) -> Scratch:
     import tempfile
 
     name = uuid.uuid4() if folder is None else uuid.uuid5(uuid.NAMESPACE_URL, f"{os.getpid()} {folder}")
-    return Scratch(Path(tempfile.gettempdir()) / f"dfeas-{name.hex}")
+    return Scratch(f"{tempfile.gettempdir()}{os.sep}dfeas-{name.hex}")  # no path object, as most runs write nothing
 
 
 def _make_folder(folder: Path) -> Path:

@@ -22,6 +22,7 @@ from dfeas.data.source import view_text
 from dfeas.engine.protocol import Engine
 from dfeas.errors import AwayError
 from dfeas.geometry.protocol import LoadCost, facts_of
+from dfeas.machine import used_bytes
 from dfeas.methods.registry import SOFT_MARGINS, base_name
 from dfeas.methods.soft_margin.band import Width
 from dfeas.methods.soft_margin.problem import STEEP, Progress, SoftMargin, least_memory
@@ -101,7 +102,7 @@ class SoftMarginTask(Task[SoftMarginOutcome], eq=False):
     passes: float = 0.0
 
     def __post_init__(self) -> None:
-        self.record = self._record({"method": self.method.name, "passes": 0})
+        self.record = self._record({"method": self.method.name, "passes": 0, "memory_bytes": used_bytes()[1]})
 
     @property
     def is_proved(self) -> bool:
