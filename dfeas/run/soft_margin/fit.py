@@ -212,8 +212,9 @@ class SoftMarginTarget:
     def tasks(self, surveyed: Surveyed, sinks: dict[str, list[Sink]]) -> list[SoftMarginTask]:
         job, dataset = self.job, self.session.dataset
         facts, tasks = facts_of(dataset, job.asked.memory // self.abreast, None, surveyed.radius), []
-        # thirty Newton steps on so many entries take 60 ms at most
-        brief = self.options.loss != "hinge" and facts.m * facts.n * self.options.problems <= 1 << 16
+        entries = facts.n * (facts.entries or facts.m) * self.options.problems
+        # thirty Newton steps on so many entries, with so many products for the curvature, take 60 ms at most
+        brief = self.options.loss != "hinge" and entries <= 1 << 16 and facts.m * (entries + facts.m**2 / 3) <= 1 << 24
         for place, name in enumerate(job.names):
             method = self._method(surveyed, place)
             code = dataset.codes[dataset.classes.index(name)] if job.classes else None
