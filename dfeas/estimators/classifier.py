@@ -167,6 +167,16 @@ def are_few(labels: NDArray[Any]) -> bool:
     return 2 * (int(labels.max()) - int(labels.min()) + 1) <= len(labels)
 
 
+def places_of(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """The classes in order, and the place (n,) of each label there; of two integers in a third of the time of sorting."""
+    if labels.dtype.kind in "biu" and len(labels):
+        ends = np.array([labels.min(), labels.max()])
+        last = labels == ends[1]
+        if ends[0] != ends[1] and (last | (labels == ends[0])).all():
+            return ends, last.astype(np.int64)
+    return np.unique(labels, return_inverse=True)
+
+
 def labels_of(y: Any, X: Any) -> NDArray[Any]:
     """Labels (n,) of X. Raises ValueError for what cannot be used, or stands in other rows."""
     with value_errors():
@@ -280,7 +290,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
         labels = labels_of(y, X)
         if len(labels) != points.shape[0]:
             raise ValueError(f"Found input variables with inconsistent numbers of samples: {[points.shape[0], len(labels)]}")
-        self.classes_, index = np.unique(labels, return_inverse=True)
+        self.classes_, index = places_of(labels)
         if len(self.classes_) < 2:
             raise ValueError(f"{type(self).__name__} needs two classes, the data has one class: {self.classes_[0]}")
         return points, index

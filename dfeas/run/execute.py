@@ -29,7 +29,7 @@ from dfeas.records import replace
 from dfeas.run.checkpoint.folder import Checkpoint, Checkpointer, open_checkpointer
 from dfeas.run.cost import PROCESS_BYTES, Projection
 from dfeas.run.driver import Course, run
-from dfeas.run.resources import RunOptions, never
+from dfeas.run.resources import Limits, RunOptions, never
 from dfeas.run.session import UNSEEN, Session, Surveyed, survey
 from dfeas.run.solver_thread import Abandoned, end_long_reads
 from dfeas.run.spec import HARD_MARGIN, SOLVABLE, WIDEST, RunSpec
@@ -102,7 +102,7 @@ class _Execution(Struct, frozen=True, eq=False, dict=True):
             checkpointer = stack.enter_context(saving)
             surveyed = (self.earlier and self.earlier.survey) or UNSEEN
             try:
-                with end_long_reads(job.asked.limits.until(never)):
+                with end_long_reads(self.limits.until(never)):
                     if followed or addresses_limited():
                         self._report_start(sinks, board)
                     surveyed, outcomes = self._survey(checkpointer)
@@ -136,6 +136,10 @@ class _Execution(Struct, frozen=True, eq=False, dict=True):
         error = self.how.interruptions[0]
         kind = type(error) if isinstance(error, AwayError) else KeyboardInterrupt
         raise kind(f"{str(error) or 'interrupted'}{more}") from None
+
+    @cached_property
+    def limits(self) -> Limits:
+        return self.job.asked.limits
 
     @cached_property
     def target(self) -> Target:
@@ -204,7 +208,7 @@ class _Execution(Struct, frozen=True, eq=False, dict=True):
         """How the tasks ended, and all reads."""
         request, moment = self.job.asked, None if self.earlier is None else self.earlier.moment
         course = Course(
-            request.limits,
+            self.limits,
             to_the_end=self.job.to_the_end,
             abreast=self.target.abreast,
             shared=0 if moment is None else moment.shared,

@@ -154,7 +154,7 @@ def _join_readers(
         threads = threads_that_fit(dataset, memory, threads_here())
         dataset.enable_cache(cache_bytes(dataset, memory, threads, worker=False))
         workers, engine = 0, LocalEngine(dataset, threads, scratch, answer_bytes(memory))
-        second = LocalEngine(other, threads_that_fit(other, memory, threads_here()))
+        second = LocalEngine(other, threads_that_fit(other, memory, threads_here()) if rereads else threads)
     else:
         from dfeas.engine.crew import places_of
         from dfeas.engine.watch import Watch
