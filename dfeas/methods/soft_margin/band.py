@@ -65,8 +65,14 @@ class SignedRows(Struct, frozen=True):
     values: Tile  # (r, m) float64, C order or CSR
 
     @classmethod
-    def of(cls, columns: Columns) -> SignedRows:
-        return cls(columns.unit() if is_dense(columns.points) else columns.multiply_by(np.ones(len(columns))))
+    def of(cls, columns: Columns, centre: Floats | None = None) -> SignedRows:
+        """Of dense points a centre (m - 1,) is subtracted, but from the intercept, which comes last."""
+        if not is_dense(columns.points):
+            return cls(columns.multiply_by(np.ones(len(columns))))
+        rows = columns.unit()
+        for cut in cut_evenly(len(rows), 4) if centre is not None else ():
+            rows[cut] -= np.multiply.outer(rows[cut, -1], np.append(centre, 0.0))
+        return cls(rows)
 
     def __len__(self) -> int:
         return int(self.values.shape[0])
@@ -112,17 +118,14 @@ class SignedRows(Struct, frozen=True):
     def part(self, rows: Indices) -> SignedRows:
         return SignedRows(self.values[rows])
 
-    def gram(self, rows: Indices, cost: Floats, centre: Floats | None = None) -> Floats:
-        """(m, m) sum_j c_j b_j b_j' over some rows, with costs (len(rows),); a centre (m - 1,) is taken from dense points."""
+    def gram(self, rows: Indices, cost: Floats) -> Floats:
+        """(m, m) sum_j c_j b_j b_j' over some rows, with costs (len(rows),)."""
         cuts = self._cuts(len(rows))
 
         def add(cut: slice) -> Floats:
             if not isinstance(self.values, np.ndarray):
                 return moments(self.values[rows[cut]], cost[cut])
-            some = gather_rows(self.values, rows[cut])
-            if centre is not None:  # whole rows take a third of the time of those without the last feature
-                some -= np.multiply.outer(some[:, -1], np.append(centre, 0.0))
-            return moments(some, cost[cut])
+            return moments(gather_rows(self.values, rows[cut]), cost[cut])
 
         total, *parts = side_by_side(lambda i: add(cuts[i]), len(cuts))
         for part in parts:

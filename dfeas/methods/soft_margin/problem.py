@@ -219,13 +219,13 @@ class SampledMargin(SoftMargin):
         is a sample of all points, it is as near as is aimed at.
         """
 
-    def sample_minima(self, facts: Facts, columns: Columns) -> tuple[list[Any], int]:
-        """The minima of k problems for the sample, one for each C, and the steps: folds change less than the sample does not
-        know.
+    def sample_minima(self, facts: Facts, columns: Columns, centre: Floats | None = None) -> tuple[list[Any], int]:
+        """The minima of k problems for the sample, less a centre, one for each C, and the steps: folds change less than the
+        sample does not know.
         """
         counted, whole = self.counted, self.samples_all(facts, len(columns))
         weight = facts.n / max(1, len(columns))  # the sample stands for all points
-        costs, rows = counted.matrix(columns.index, columns.scale) * weight, SignedRows.of(columns)
+        costs, rows = counted.matrix(columns.index, columns.scale) * weight, SignedRows.of(columns, centre)
         minima, steps, sampled = [None] * len(counted.C), 0, None
         for C in sorted(set(counted.C.tolist())):
             same = np.flatnonzero(counted.C == C)

@@ -178,10 +178,12 @@ class SquaredHingeMargin(SampledMargin):
 
     def tell(self, state: SquaredHingeState, answer: Columns | SquaredHingeAnswer) -> SquaredHingeState:
         if isinstance(answer, Columns):
-            sampled, steps = self.sample_minima(state.facts, answer)
-            minima = np.stack([each.w for each in sampled], axis=1)
             centred = self.squares[-1] == 0 and is_dense(answer.points) and len(answer) > 0
             centre = np.asarray(answer.points[:, :-1].mean(axis=0, dtype=np.float64)) if centred else None
+            sampled, steps = self.sample_minima(state.facts, answer, centre)
+            minima = np.stack([each.w for each in sampled], axis=1)
+            if centre is not None:
+                minima[-1] -= centre @ minima[:-1]
             return replace(state, asked=minima, steps=steps, centre=centre)
         if state.conjugate is not None:
             along = state.conjugate.along
@@ -243,9 +245,7 @@ class Minimum(Struct, frozen=True):
 
 def newton(rows: SignedRows, cost: Floats, squares: Floats, w: Floats, most: int = 30) -> Minimum:
     """For points in memory with costs (r,): Newton steps, each as long as makes f least along it."""
-    score, root, centre = rows.scores(w), np.sqrt(2 * cost), None
-    if squares[-1] == 0 and not rows.sparse and len(rows):
-        centre = np.asarray(rows.values[:, -1] @ rows.values[:, :-1] / len(rows), np.float64)
+    score, root = rows.scores(w), np.sqrt(2 * cost)
     short = np.maximum(0.0, 1 - score)
     value = _value(w, squares, cost, short)
     for step in range(most):
@@ -258,9 +258,9 @@ def newton(rows: SignedRows, cost: Floats, squares: Floats, w: Floats, most: int
             curved = 2 * float(cost[active] @ rows.part(active).scores(gradient) ** 2) / float(gradient @ gradient)
             direction = -gradient / (1 + curved)
         else:
-            system = 2 * rows.gram(active, cost[active], centre)
+            system = 2 * rows.gram(active, cost[active])
             system.flat[:: len(w) + 1] += squares
-            direction = -solve_about(centre, system, gradient)
+            direction = -positive_solve(system, gradient)
         slope = rows.scores(direction)
         t = line_search(
             root * (1 - score), root * slope, float(squares * w @ direction), float(squares * direction @ direction), 1.0
