@@ -125,7 +125,8 @@ class SignedRows(Struct, frozen=True):
         def add(cut: slice) -> Floats:
             if not isinstance(self.values, np.ndarray):
                 return moments(self.values[rows[cut]], cost[cut])
-            return moments(gather_rows(self.values, rows[cut]), cost[cut])
+            all_rows = len(rows[cut]) == len(self)  # of the first step, as a rule
+            return moments(self.values if all_rows else gather_rows(self.values, rows[cut]), cost[cut])
 
         total, *parts = side_by_side(lambda i: add(cuts[i]), len(cuts))
         for part in parts:

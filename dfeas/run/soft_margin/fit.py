@@ -213,8 +213,10 @@ class SoftMarginTarget:
         job, dataset = self.job, self.session.dataset
         facts, tasks = facts_of(dataset, job.asked.memory // self.abreast, None, surveyed.radius), []
         entries = facts.n * (facts.entries or facts.m) * self.options.problems
-        # thirty Newton steps on so many entries, with so many products for the curvature, take 60 ms at most
-        brief = self.options.loss != "hinge" and entries <= 1 << 16 and facts.m * (entries + facts.m**2 / 3) <= 1 << 24
+        # steps of the hinge on so many entries, or of the squared hinge on twice as many, with so many products for the
+        # curvature, usually take 60 ms at most
+        most = 1 << (15 if self.options.loss == "hinge" else 16)
+        brief = entries <= most and facts.m * (entries + facts.m**2 / 3) <= 1 << 24
         for place, name in enumerate(job.names):
             method = self._method(surveyed, place)
             code = dataset.codes[dataset.classes.index(name)] if job.classes else None
