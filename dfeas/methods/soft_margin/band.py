@@ -70,8 +70,9 @@ class SignedRows(Struct, frozen=True):
         if not is_dense(columns.points):
             return cls(columns.multiply_by(np.ones(len(columns))))
         rows = columns.unit()
-        for cut in cut_evenly(len(rows), 4) if centre is not None else ():
-            rows[cut] -= np.multiply.outer(rows[cut, -1], np.append(centre, 0.0))
+        if centre is not None:
+            for cut in cut_evenly(len(rows), 4):  # with a quarter of the memory
+                rows[cut] -= np.multiply.outer(rows[cut, -1], np.append(centre, 0.0))
         return cls(rows)
 
     def __len__(self) -> int:

@@ -16,6 +16,7 @@ is C_i times the weights of the class and of the point, and 0 for points of the 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -206,6 +207,7 @@ class SampledMargin(SoftMargin):
     def of(cls, costs: SampleCosts, squares: Floats, gap: float, start: Floats | None) -> Self:
         return cls(costs, squares, gap, start=start)
 
+    @abstractmethod
     def sample_size(self, state: Any) -> int:
         """Points of the sample, about so many where they are not all."""
 
