@@ -68,8 +68,11 @@ def _read_memory(name: str) -> int:
 
 def used_bytes() -> tuple[int, int]:
     """Addresses and memory that this process has at the moment."""
-    with open("/proc/self/statm", "rb", buffering=0) as pages:
-        addresses, resident = pages.read(200).split()[:2]
+    descriptor = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)  # two thirds of the time of a file object
+    try:
+        addresses, resident = os.read(descriptor, 200).split()[:2]
+    finally:
+        os.close(descriptor)
     return int(addresses) * resource.getpagesize(), int(resident) * resource.getpagesize()
 
 

@@ -252,6 +252,8 @@ def _is_number(value: Any) -> bool:
 
 def require_type(name: str, value: Any, annotation: str) -> None:
     """Raise UsageError for an option that is not what its annotation, as text, says."""
+    if type(value) in _plain_types(annotation):
+        return
     kinds = _kinds_of(annotation)
     if not kinds or any(_IS[kind][1](value) for kind in kinds):
         return
@@ -264,6 +266,13 @@ def _kinds_of(annotation: str) -> list[str]:
     """Keys of ``_IS``; none where something else may stand there."""
     kinds = [kind.partition("[")[0] for kind in re.sub(r"\[.*?\](?= \||$)", "[]", annotation).split(" | ")]
     return kinds if all(kind in _IS for kind in kinds) else []
+
+
+@cache
+def _plain_types(annotation: str) -> set[type]:
+    """Of which any value is what an annotation says."""
+    kinds, plain = _kinds_of(annotation), {"bool": bool, "float": float, "str": str, "None": type(None)}
+    return {plain[kind] for kind in kinds if kind in plain}
 
 
 @cache
@@ -280,6 +289,8 @@ def require_types(values: Any, names: Collection[str] | None = None) -> None:
     for name, kind in _annotations_of(record).items():
         if names is None or name in names:
             value = getattr(values, name)
+            if type(value) in _plain_types(kind):
+                continue
             require_type(name, value, kind)
             if isinstance(value, float | np.number) and "int" in kind.split(" | ") and "float" not in kind:
                 put(values, name, int(value))

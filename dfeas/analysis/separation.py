@@ -44,8 +44,8 @@ from dfeas.records import replace
 from dfeas.run.checkpoint.folder import discard_checkpoints, require_free, run_folder
 from dfeas.run.exact.effects import decide_effects
 from dfeas.run.exact.search import Face, certificate_of, decide_table, find_ending, is_proved, search
-from dfeas.run.execute import open_sinks, report_start
-from dfeas.run.resources import Limits, Output, Resources, RunOptions, choose_client, never
+from dfeas.run.execute import Log, open_sinks, report_start
+from dfeas.run.resources import Limits, Output, Resources, RunOptions, choose_client
 from dfeas.run.session import Session, Surveyed, open_session, source_for, survey
 from dfeas.run.solve import decide, run_terms
 from dfeas.run.solver_thread import Abandoned, run_solver
@@ -59,7 +59,9 @@ from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI, rows
 if TYPE_CHECKING:
     from dfeas.engine.protocol import Workers
 
-NAME, TABLE = "fixed-effects", "exact"
+NAME = "fixed-effects"
+AT_ONCE = "exact", "a table that is small enough to be decided at once"
+"""The method of a small table, and why."""
 SMALL, NARROW = 1 << 16, 128
 """Entries and features of a small table, at most."""
 
@@ -117,19 +119,16 @@ def separation(
         return separate(problem, method, *terms)
 
 
-def separate(
-    problem: Problem, method: str, limits: Limits, resources: Resources, output: Output, *, small: bool = False
-) -> Separation:
-    """The answer to ``dfeas.separation``; a ``small`` table is decided at once, and solved where it is none."""
+def separate(problem: Problem, method: str, limits: Limits, resources: Resources, output: Output) -> Separation:
+    """The answer to ``dfeas.separation``."""
     require_points(problem.spec.where, "separation")
     goal = Goal()
-    for at_once in (True, False) if small else (False,):
-        early = decide_early(problem, goal, limits, resources, output, at_once)
-        if early is not None:
-            kind = describe_face(*early)
-            if output.out is not None:
-                kind.save(place(output.out))
-            return kind
+    early = decide_early(problem, goal, limits, resources, output, False)
+    if early is not None:
+        kind = describe_face(*early)
+        if output.out is not None:
+            kind.save(place(output.out))
+        return kind
     result = decide(problem, method, goal, limits, resources, output, then=SEPARATED)
     return conclude_separation(result, problem, limits, resources, output)
 
@@ -182,7 +181,7 @@ def _decide_small(problem: Problem, limits: Limits, session: Session, until: Cal
     if found is None:
         return None
     face, surveyed = found
-    return face, face, surveyed, (TABLE, "a table that is small enough to be decided at once")
+    return face, face, surveyed, AT_ONCE
 
 
 def _decide_levels(problem: Problem, session: Session, until: Callable[[], bool]) -> Found | None:
@@ -205,8 +204,33 @@ def _decide_levels(problem: Problem, session: Session, until: Callable[[], bool]
 def find_face(problem: Problem, limits: Limits, resources: Resources) -> Face | None:
     """What is proved of a small table, without a result beside it; None where it is none, or a limit was reached."""
     with open_session(problem, resources) as session:
-        found = _find_face(session, problem, limits, limits.until(never))
+        found = _find_face(session, problem, limits, limits.until(Output().stop))
     return None if found is None else found[0]
+
+
+def separate_table(problem: Problem, limits: Limits, resources: Resources) -> Separation | None:
+    """What is proved of a small table, with a result that is made when it is asked for, of a copy, unless somebody follows the
+    run; None where it is none, or a limit was reached.
+    """
+    output, asked = Output(), Request.begun(Goal(), limits, resources)
+    followed = output.shows_progress or Log.is_heard()
+    face = None if followed else find_face(problem, limits, resources)
+    if face is None:
+        early = decide_early(problem, Goal(), limits, resources, output, True) if followed else None
+        return None if early is None else describe_face(*early)
+    spec, ended = problem.spec, limits.seconds
+    copied = replace(problem, spec=replace(spec, where=_copy(spec.where), labels=_copy(spec.labels)))
+
+    def make() -> Result:
+        with ExitStack() as stack:
+            session = stack.enter_context(open_session(copied, resources))
+            return _write_result(stack, session, asked, face, survey(session), output, AT_ONCE, ended)
+
+    return describe_face(face, None).resulting(make)
+
+
+def _copy(values: Any) -> Any:
+    return values.copy() if hasattr(values, "copy") else values
 
 
 def _find_face(session: Session, problem: Problem, limits: Limits, until: Callable[[], bool]) -> tuple[Face, Surveyed] | None:
@@ -228,8 +252,16 @@ def _fits(dataset: Dataset, memory: int) -> bool:
 
 
 def _write_result(
-    stack: ExitStack, session: Session, asked: Request, face: Face, surveyed: Surveyed, output: Output, method: tuple[str, str]
+    stack: ExitStack,
+    session: Session,
+    asked: Request,
+    face: Face,
+    surveyed: Surveyed,
+    output: Output,
+    method: tuple[str, str],
+    ended: float | None = None,
 ) -> Result:
+    """The result of what is proved, so many seconds after the start; None: now."""
     folder = None if output.out is None else stack.enter_context(run_folder(place(output.out)))
     dataset, (name, why) = session.dataset, method
     job = RunSpec(asked, (name,), (why,), race=False, to_the_end=False, data=session.source.spec.without_memory())
@@ -249,7 +281,7 @@ def _write_result(
         text = describe_ending(decision, record)
         sink.note("stopped", text, stopped=decision.stopped, verdict=decision.verdict)
     looks = int(face.kind != OVERLAP or bool(face.flat.shape[1])) + checked.reads
-    outcome = Outcome(decision, record, Evidence(Bracket(), None, face.reads), certificate, check, 1.0 + looks)
+    outcome = Outcome(decision, record, Evidence(Bracket(), None, face.reads), certificate, check, 1.0 + looks, ended)
     result = result_of(session, job, outcome, why, surveyed.reads + outcome.reads, surveyed.positive)
     return result if folder is None else result.save(folder)
 
@@ -285,8 +317,10 @@ def _leave_undecided(why: str, result: Result, stopped: Stop) -> Separation:
     return Separation(message=f"not decided: {why}", stopped=stopped, support=result.support, result=result)
 
 
-def describe_face(face: Face | str, result: Result, stop: bool = False) -> Separation:
-    """What is proved, in words; or why nothing is, where somebody asks to ``stop`` or not."""
+def describe_face(face: Face | str, result: Any, stop: bool = False) -> Separation:
+    """What is proved, in words, with a result, or None for one that follows; or why nothing is, where somebody asks to ``stop``
+    or not.
+    """
     if isinstance(face, str):
         return _leave_undecided(face, result, find_ending(face, stop))
     if face.kind == COMPLETE:

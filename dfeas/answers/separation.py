@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +44,8 @@ class Separation(Conclusion):
     flat : list of list
         A basis of the vectors (d,) orthogonal to all points that overlap: features that depend on each other.
     result : Result
-        Result of the solve that came first.
+        Result of the solve that came first; of a small table in ``check_separation`` what is decided at once, made when it is
+        asked for, as of the table that was given.
 
     Examples
     --------
@@ -79,6 +80,24 @@ class Separation(Conclusion):
     weights: list[int] | None = None
     flat: list[list[int]] = field(default_factory=list)
     result: Result
+
+    def resulting(self, make: Callable[[], Result]) -> Separation:
+        """This answer, whose result is made when it is asked for."""
+        del self.__dict__["result"]
+        self.__dict__["_make"] = make
+        return self
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            make = self.__dict__.get("_make")
+            if name != "result" or make is None:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+            return self.__dict__.setdefault(name, make())
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy and a pickle have."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def _parts(self) -> Iterator[Part]:
         yield Row("separation", f"{self.kind or 'not decided'} (proof: {self.proof})")

@@ -103,6 +103,10 @@ class Kept:
                     self._stamps = np.zeros(blocks, np.int64)
         self._stamps[index] = stamp
 
+    def doubt(self) -> None:
+        """Every block is verified again when it is read next, whether its files changed or not: an array may have."""
+        self._stamps[:] = 0
+
     def forget(self, index: int) -> None:
         """Nothing that is kept of a block is what is stored now; its bytes stay taken."""
         self._blocks.pop(index, None)

@@ -57,13 +57,18 @@ def _inside(dataset: Dataset) -> Sequence[Dataset]:
     return (inner,) if isinstance(inner, Dataset) else ()
 
 
+def addresses_limited() -> bool:
+    """Whether this process may have only so many bytes of addresses."""
+    return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+
+
 def require_addresses(need: float) -> None:
     """Raise UsageError when this process may not have so many bytes more, and what its libraries take: OpenBLAS, where it gets
     none, tries for ever, or ends the process, and lets no signal through.
     """
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if limit == resource.RLIM_INFINITY:
+    if not addresses_limited():
         return
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     need += used_bytes()[0] + (320 << 20)  # that libraries take when they are first used, heaps of threads included
     need += (blas_threads() - 1) * (48 << 20)  # and each thread of the BLAS that SciPy brings, but the first
     if limit < need:

@@ -40,6 +40,12 @@ def controller(*, of_scipy: bool = False) -> ThreadpoolController:
     return ThreadpoolController()
 
 
+@lru_cache(maxsize=2)
+def _libraries(*, of_scipy: bool = False) -> list[LibController]:
+    """Those of ``controller`` that are a BLAS."""
+    return [library for library in controller(of_scipy=of_scipy).lib_controllers if library.user_api == "blas"]
+
+
 def in_child(renew: Callable[[], object]) -> None:
     """Have it called in processes that fork from this one: what other threads have locked, or begun, has no end there."""
     os.register_at_fork(after_in_child=renew)
@@ -56,16 +62,15 @@ def one_thread(*, of_scipy: bool = False) -> Iterator[None]:
     one of the process: the last that leaves gives back what the first has found.
     """
     # what ``limit`` does, without a look at all libraries each time: that takes as long as a small product
-    libraries = [library for library in controller(of_scipy=of_scipy).lib_controllers if library.user_api == "blas"]
     entered: list[LibController] = []
     thread = get_ident()
     try:
         with _lock:
-            for library in libraries:
-                inside, _ = _inside.setdefault(library.filepath, ([], library.num_threads))
-                if not inside:
+            for library in _libraries(of_scipy=of_scipy):
+                if library.filepath not in _inside:
+                    _inside[library.filepath] = [], library.num_threads
                     _set_threads(library, 1)
-                inside.append(thread)
+                _inside[library.filepath][0].append(thread)
                 entered.append(library)
         yield
     finally:
@@ -80,8 +85,7 @@ def one_thread(*, of_scipy: bool = False) -> Iterator[None]:
 
 def blas_threads() -> int:
     """Threads of the BLAS of NumPy where nobody is in ``one_thread``."""
-    libraries = [library for library in controller().lib_controllers if library.user_api == "blas"]
-    return max((_inside.get(each.filepath, ([], each.num_threads))[1] for each in libraries), default=1)
+    return max((_inside.get(each.filepath, ([], each.num_threads))[1] for each in _libraries()), default=1)
 
 
 def _renew_locks() -> None:
@@ -100,6 +104,8 @@ def _renew_locks() -> None:
 
 def _set_threads(library: LibController, count: int) -> None:
     """Since its 3.8 threadpoolctl lets only the thread set a limit that was first to set one, and says nothing to others."""
+    if library.num_threads == count:
+        return
     free: Callable[..., None] = getattr(library, "clear_controlling_thread", lambda *, force: None)
     free(force=True)
     library.set_num_threads(count)

@@ -298,7 +298,11 @@ def moments(points: Tile, weights: Floats) -> Floats:
     """sum_j weights_j x_j x_j' (m, m), in the precision of the points."""
     if isinstance(points, np.ndarray):
         return np.asarray(points.T @ np.multiply(points, weights[:, None], out=buffer("weighed", points.shape, points.dtype)))
-    return np.asarray((csr.transpose(points) @ csr.scale_rows(points, weights)).toarray())
+    scaled, size = csr.scale_rows(points, weights), points.shape[0] * points.shape[1]
+    # of a thirtieth of entries or more, and an array that stays in cache: the same sums in half the time, or less
+    if size <= min(1 << 18, 30 * points.nnz):
+        return np.asarray(csr.transpose(points) @ scaled.toarray())
+    return np.asarray((csr.transpose(points) @ scaled).toarray())
 
 
 def products(points: Tile) -> Floats:

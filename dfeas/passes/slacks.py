@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from msgspec import Struct
@@ -35,8 +34,7 @@ def fold_of(index: Indices, folds: int, seed: int) -> Indices:
     return ((mixed ^ (mixed >> np.uint64(31))) % np.uint64(folds)).astype(np.int64)
 
 
-@dataclass(frozen=True, slots=True)
-class SampleCosts:
+class SampleCosts(Struct, frozen=True):
     """Costs c_j of points in k problems: C times the weight of the class times the weight of the point, 0 where left out."""
 
     C: Floats  # (k,) > 0
@@ -72,8 +70,7 @@ class SampleCosts:
         return SampleCosts(*chosen, self.negative, self.positive, self.weight, self.folds, self.seed)
 
 
-@dataclass(frozen=True, slots=True)
-class Directions:
+class Directions(Struct, frozen=True):
     """Directions of k problems, equal ones once."""
 
     Y: Floats  # (m, u)
@@ -97,8 +94,7 @@ class Directions:
         return iter(cut_evenly(size, min(size, runs)))
 
 
-@dataclass(frozen=True, slots=True)
-class Slacks:
+class Slacks(Struct, frozen=True):
     """t points; to be used before this thread looks at others."""
 
     directions: Directions
@@ -229,8 +225,7 @@ def products_along(points: Tile, vectors: Floats, intercept: bool) -> Floats:
     return products
 
 
-@dataclass(frozen=True, slots=True)
-class MultipliersAnswer:
+class MultipliersAnswer(Struct, frozen=True):
     """Of some points (partial and answer alike)."""
 
     pieces: tuple[tuple[int, Floats], ...]  # runs of points in their order: the first one, and alpha (b,)
@@ -240,8 +235,7 @@ class MultipliersAnswer:
     full: int  # points with alpha_j = c_j > 0, of the hinge
 
 
-@dataclass(frozen=True, slots=True)
-class Multipliers(Plain[MultipliersAnswer]):
+class Multipliers(Plain[MultipliersAnswer], Struct, frozen=True):
     """Dual variables of all points at one y, of one problem."""
 
     at: Floats | None  # (m,) y; None: all are 0
@@ -287,8 +281,7 @@ class Multipliers(Plain[MultipliersAnswer]):
         return MultipliersAnswer(pieces, total, pull, first.support + second.support, first.full + second.full)
 
 
-@dataclass(frozen=True, slots=True)
-class Losses(Plain[Floats]):
+class Losses(Plain[Floats], Struct, frozen=True):
     """(k,) sum_j c_j loss(1 - l_j x_j'y) of all points, at directions (m, k) of k problems. Slacks that rounding could change
     to any effect are sums of exact products, rounded once.
     """

@@ -20,7 +20,7 @@ from dfeas.answers.words import RESUMABLE, Stop
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.files import atomic_write
 from dfeas.data.storage.patience import ends_at
-from dfeas.engine.memory import require_addresses
+from dfeas.engine.memory import addresses_limited, require_addresses
 from dfeas.errors import AwayError, CorruptDataError, visible
 from dfeas.geometry.registry import geometry_of
 from dfeas.linalg.blas import heard, one_thread
@@ -29,7 +29,7 @@ from dfeas.records import replace
 from dfeas.run.checkpoint.folder import Checkpoint, Checkpointer, open_checkpointer
 from dfeas.run.cost import PROCESS_BYTES, Projection
 from dfeas.run.driver import Course, run
-from dfeas.run.resources import RunOptions, never
+from dfeas.run.resources import Limits, RunOptions, never
 from dfeas.run.session import UNSEEN, Session, Surveyed, survey
 from dfeas.run.solver_thread import Abandoned, end_long_reads
 from dfeas.run.spec import HARD_MARGIN, SOLVABLE, WIDEST, RunSpec
@@ -94,6 +94,7 @@ class _Execution(Struct, frozen=True, eq=False, dict=True):
             stack.enter_context(heard(lambda text: None))
             stack.enter_context(one_thread())  # the sums of methods, too, depend on how many there are
             sinks, board = open_sinks(stack, self.session, job, self.folders, self.how, self.earlier)
+            followed = any(sinks.values())
             traces = {name: Trace(sharers=len(self.folders)) for name, place in self.folders.items() if place is None}
             for name, trace in traces.items():
                 sinks[name].append(trace)
@@ -101,8 +102,9 @@ class _Execution(Struct, frozen=True, eq=False, dict=True):
             checkpointer = stack.enter_context(saving)
             surveyed = (self.earlier and self.earlier.survey) or UNSEEN
             try:
-                with end_long_reads(job.asked.limits.until(never)):
-                    self._report_start(sinks, board)
+                with end_long_reads(self.limits.until(never)):
+                    if followed or addresses_limited():
+                        self._report_start(sinks, board)
                     surveyed, outcomes = self._survey(checkpointer)
             except Abandoned:
                 outcomes = self._give_up(self._begin(surveyed, sinks))
@@ -134,6 +136,10 @@ class _Execution(Struct, frozen=True, eq=False, dict=True):
         error = self.how.interruptions[0]
         kind = type(error) if isinstance(error, AwayError) else KeyboardInterrupt
         raise kind(f"{str(error) or 'interrupted'}{more}") from None
+
+    @cached_property
+    def limits(self) -> Limits:
+        return self.job.asked.limits
 
     @cached_property
     def target(self) -> Target:
@@ -202,7 +208,7 @@ class _Execution(Struct, frozen=True, eq=False, dict=True):
         """How the tasks ended, and all reads."""
         request, moment = self.job.asked, None if self.earlier is None else self.earlier.moment
         course = Course(
-            request.limits,
+            self.limits,
             to_the_end=self.job.to_the_end,
             abreast=self.target.abreast,
             shared=0 if moment is None else moment.shared,
@@ -261,7 +267,7 @@ def open_sinks(
         for engine in (session.engine, session.checking.engine):
             engine.watch(shown.observe)
     told = [*filter(None, [session.log]), *how.more]
-    logs = (Log(), *told)
+    logs = (*([Log()] if Log.is_heard() else []), *told)
     sinks: dict[str, list[Sink]] = {}
     for name, folder in folders.items():
         row: Sink | None = shown if board is None else board.row(name)
@@ -296,11 +302,16 @@ def report_start(sinks: Mapping[str, Sequence[Sink]], dataset: Dataset, job: Run
 
 
 class Log(Sink):
-    """What is no progress, by the logging module, unless nobody in this process has loaded it, so that nobody listens."""
+    """What is no progress, by the logging module."""
+
+    @staticmethod
+    def is_heard() -> bool:
+        """Whether somebody listens: not where nobody in this process has loaded that module."""
+        logging = sys.modules.get("logging")
+        return logging is not None and bool(logging.getLogger("dfeas").isEnabledFor(logging.INFO))
 
     def note(self, event: str, text: str, **values: Any) -> None:
-        if (logging := sys.modules.get("logging")) is not None:
-            logging.getLogger("dfeas").info("%s", visible(text))
+        sys.modules["logging"].getLogger("dfeas").info("%s", visible(text))
 
 
 def circumstances(workers: int) -> dict[str, Any]:

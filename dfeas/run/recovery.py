@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from dfeas.answers.words import FEASIBLE
 from dfeas.data.dataset import Dataset
-from dfeas.data.storage.scratch import pieces, spool, total
+from dfeas.data.storage.scratch import Scratch, pieces, spool, total
 from dfeas.engine.protocol import Engine
 from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Evidence, ScratchVector, Sparse
@@ -63,13 +63,13 @@ class Portions(Struct, frozen=True):
     folder: Path = Path()  # where there are some
 
     @classmethod
-    def of(cls, dataset: Dataset, weights: int, folder: Path) -> Portions:
-        """As many blocks as have no more than so many points, but at least one."""
+    def of(cls, dataset: Dataset, weights: int, scratch: Scratch) -> Portions:
+        """As many blocks as have no more than so many points, but at least one, and the folder around a scratch."""
         if weights >= dataset.n:
             return cls()
         size = max(1, weights // dataset.block_rows)
         firsts = range(0, dataset.blocks, size)
-        return cls(tuple(tuple(range(first, min(first + size, dataset.blocks))) for first in firsts), folder)
+        return cls(tuple(tuple(range(first, min(first + size, dataset.blocks))) for first in firsts), scratch.folder.parent)
 
 
 def recover(

@@ -154,7 +154,7 @@ def _join_readers(
         threads = threads_that_fit(dataset, memory, threads_here())
         dataset.enable_cache(cache_bytes(dataset, memory, threads, worker=False))
         workers, engine = 0, LocalEngine(dataset, threads, scratch, answer_bytes(memory))
-        second = LocalEngine(other, threads_that_fit(other, memory, threads_here()))
+        second = LocalEngine(other, threads_that_fit(other, memory, threads_here()) if rereads else threads)
     else:
         from dfeas.engine.crew import places_of
         from dfeas.engine.watch import Watch
@@ -185,7 +185,7 @@ def scratch_of(out: str | Path | ObjectPath | None) -> Scratch:
     import tempfile
 
     name = uuid.uuid4() if folder is None else uuid.uuid5(uuid.NAMESPACE_URL, f"{os.getpid()} {folder}")
-    return Scratch(Path(tempfile.gettempdir()) / f"dfeas-{name.hex}")
+    return Scratch(f"{tempfile.gettempdir()}{os.sep}dfeas-{name.hex}")  # no path object, as most runs write nothing
 
 
 def _make_folder(folder: Path) -> Path:

@@ -148,7 +148,7 @@ class Task(Struct, Generic[E], eq=False):
             "scan_seconds": engine.cost.scan_seconds,
             "bytes_read": engine.cost.bytes_read,
             "cached_bytes": engine.cost.cached_bytes,
-            "memory_bytes": used_bytes()[1],
+            "memory_bytes": self.record.memory_bytes if self.brief else used_bytes()[1],  # which then did not change
             "method_seconds": method_seconds,
         }
 

@@ -128,7 +128,7 @@ class VerdictTarget(Struct, frozen=True, dict=True):
         facts = replace(facts, start=job.start)
         portions = Portions()
         if geometry.weighs_by_block and collection_of(dataset) is None:
-            portions = Portions.of(dataset, weights_at_once(facts), session.scratch.folder.parent)
+            portions = Portions.of(dataset, weights_at_once(facts), session.scratch)
         tasks = []
         for name in job.names:
             method = make(job.method_of(name)[0])

@@ -241,6 +241,26 @@ def test_a_small_table_is_decided_as_a_large_one(seed: int) -> None:
     assert (small.proof, small.result.method) == ("exact", "exact")
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_the_result_beside_what_is_proved_is_made_when_it_is_asked_for(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the table as it was given, whatever has become of it; by who follows the run at once."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((60, 3)).round(1)
+    y = [X[:, 0] > 0, (X[:, 0] > 0) | (X[:, 0] == X[:, 0].min()), rng.random(60) < 0.5][seed].astype(int)
+    monkeypatch.setenv("DFEAS_PROGRESS", "1")
+    known = dfeas.check_separation(X, y).found
+    monkeypatch.delenv("DFEAS_PROGRESS")
+    later, again = dfeas.check_separation(X, y).found, dfeas.check_separation(X, y).found
+    assert ("result" in vars(known), "result" in vars(later)) == (True, False)
+    X[:], y[:] = 0.0, 0
+    both = (pickle.loads(pickle.dumps(later)), again)
+    for found in both:
+        one, other = ({**each.to_json(), "seconds": 0.0} for each in (known, found))
+        assert one == other
+        assert (found.result.seconds > 0, found.fingerprint) == (True, known.fingerprint)
+    assert not hasattr(later, "results")
+
+
 @pytest.mark.parametrize("kind", ["complete", "quasi-complete"])
 def test_a_small_table_is_opened_once_for_the_answer_and_once_for_each_advice(
     kind: str, monkeypatch: pytest.MonkeyPatch

@@ -98,8 +98,18 @@ def test_a_users_array_that_changes_between_passes_is_noticed(tmp_path: Path, op
     assert read_all(held).points == 5000
 
 
-@pytest.mark.parametrize(("kind", "verb"), [("array", "soft_margin"), ("memory map", "soft_margin_classes")])
-def test_an_array_that_changes_while_a_verb_reads_it_is_noticed(tmp_path: Path, kind: str, verb: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "verb", "before", "options"),
+    [
+        ("array", "soft_margin", 1, {}),
+        ("array", "soft_margin", 1, {"loss": "squared_hinge"}),
+        ("array", "soft_margin", 2, {"loss": "squared_hinge", "tol": 1e-12}),  # which is not the last one
+        ("memory map", "soft_margin_classes", 2, {}),
+    ],
+)
+def test_an_array_that_changes_before_the_last_read_is_noticed(
+    tmp_path: Path, kind: str, verb: str, before: int, options: dict[str, Any]
+) -> None:
     rng = np.random.default_rng(2)
     X = rng.standard_normal((8000, 6)).astype(np.float32)
     y = np.where(X @ rng.standard_normal(6) + 0.3 * rng.standard_normal(8000) > 0, 1, -1)
@@ -110,8 +120,8 @@ def test_an_array_that_changes_while_a_verb_reads_it_is_noticed(tmp_path: Path, 
 
     def change(record: Any) -> None:
         told.append(record)
-        if len(told) == 2:
+        if len(told) == before:
             X[100:200] *= -1
 
     with pytest.raises(CorruptDataError, match="has changed during the run"):
-        getattr(dfeas, verb)(X, y, callback=change)
+        getattr(dfeas, verb)(X, y, callback=change, **options)

@@ -26,6 +26,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import dfeas
+from dfeas.estimators.classifier import labels_of, points_of
 from dfeas.estimators.linear_svc import LinearSVC, LinearSVCCV
 from dfeas.estimators.separator import KernelSeparator, Separator
 from tests.engine.test_client import bars
@@ -445,3 +446,24 @@ def test_labels_and_weights_pass_the_gate_of_solve_in_every_method(given: dict[s
         with pytest.raises(ValueError, match=re.escape(text)) as error:
             call(X, **given)
         assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint8, np.bool_, np.float64, str])
+def test_classes_are_those_of_numpy_whatever_their_type(kind: type) -> None:
+    X = np.arange(12.0)[:, None]
+    labels = (np.arange(12) > 5).astype(kind)
+    fitted, (classes, index) = LinearSVC().fit(X, labels), np.unique(labels, return_inverse=True)
+    assert (fitted.classes_.dtype, fitted.classes_.tolist()) == (classes.dtype, classes.tolist())
+    assert fitted.predict(X).tolist() == classes[index].tolist()
+
+
+def test_what_is_not_plain_is_looked_at_by_scikit_learn() -> None:
+    """Numbers whose sum overflows, those that are not finite, and labels of a regression."""
+    large = np.array([[1e308], [1e308], [-1e307], [-1e308]])
+    assert np.array_equal(points_of(LinearSVC(), large, reset=True), large)
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        LinearSVC().fit([[0.0], [np.nan]], [0, 1])
+    with pytest.raises(ValueError, match="Input X contains infinity"):
+        LinearSVC().fit(np.array([[0.0], [np.inf]]), [0, 1])
+    with pytest.warns(UserWarning, match="greater than 50% of the number of samples"):
+        labels_of(np.arange(30), None)

@@ -36,7 +36,7 @@ from dfeas.analysis.regression.outcome import (
     sign_rows,
 )
 from dfeas.analysis.regression.thresholds import require_decided, with_thresholds
-from dfeas.analysis.separation import find_face, separate
+from dfeas.analysis.separation import find_face, separate, separate_table
 from dfeas.answers.separation import Separation
 from dfeas.data.frames import make_frame
 from dfeas.data.source import ALL_POSITIVE
@@ -293,7 +293,7 @@ def ask_part(regression: Regression, limits: Limits, resources: Resources) -> Fa
 
 
 def _separate(problem: Problem, limits: Limits, resources: Resources) -> Separation:
-    return separate(problem, "auto", limits, resources, Output(), small=True)
+    return separate(problem, "auto", limits, resources, Output())
 
 
 def _signed_problem(regression: Regression) -> Problem:
@@ -305,8 +305,10 @@ def _signed_problem(regression: Regression) -> Problem:
 
 def direction_of(answer: Face | Separation, design: Design, outcome: Response) -> Direction | None:
     """Where the likelihood rises for ever; None where nothing separates, or nothing was decided."""
+    if answer.kind not in (COMPLETE, QUASI):
+        return None
     whole: Any = answer.result.separator if isinstance(answer, Separation) and answer.y is None else answer.y
-    if answer.kind not in (COMPLETE, QUASI) or whole is None:
+    if whole is None:
         return None
     return Direction.of(whole, answer.kind == COMPLETE, design, outcome)
 
@@ -324,7 +326,8 @@ def check_likelihood(regression: Regression, asked: Asked) -> Separated:
     require_decided(regression.design, regression.outcome)
     regression = with_thresholds(regression)
     design, outcome, label = regression.design, regression.outcome, regression.rows
-    answer = _separate(_signed_problem(regression), asked.limits, asked.resources)
+    about = _signed_problem(regression), asked.limits, asked.resources
+    answer = separate_table(*about) or _separate(*about)
     direction = direction_of(answer, design, outcome)
     if direction is None:
         of = regression.numbers[row_numbers(regression.codes, outcome)]

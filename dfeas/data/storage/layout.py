@@ -307,8 +307,9 @@ def fingerprint(n: int, m: int, dtype: str, block_rows: int, checksums: NDArray[
     """sha256 over the shape, the names of the classes in the order of their labels, and the checksums (chunks, 2) of points and
     labels, in order; the same in all formats.
     """
-    head = {"format": 1, "n": n, "m": m, "dtype": dtype, "block_rows": block_rows, "classes": list(classes)}
-    digest = hashlib.sha256(json.dumps(head, sort_keys=True).encode())
+    # with names in order: json.dumps makes a new encoder wherever it is asked to sort them
+    head = {"block_rows": block_rows, "classes": list(classes), "dtype": dtype, "format": 1, "m": m, "n": n}
+    digest = hashlib.sha256(json.dumps(head).encode())
     digest.update(np.ascontiguousarray(checksums[:, :2], "<u4").tobytes())
     return digest.hexdigest()
 

@@ -40,7 +40,11 @@ class Seal(Struct, frozen=True):
 class Scratch(Struct, frozen=True):
     """A folder of n-vectors, of which processes may write ranges at once. Raises CorruptDataError when storage fails."""
 
-    folder: Path
+    at: str | Path
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.at)
 
     def _path(self, name: str) -> Path:
         return self.folder / f"{name}.f64"
@@ -136,10 +140,10 @@ class Scratch(Struct, frozen=True):
                 shutil.copyfileobj(source, file, CHUNK)
 
     def remove(self) -> None:
-        if os.path.lexists(self.folder):
+        if os.path.lexists(self.at):
             import shutil
 
-            shutil.rmtree(self.folder, ignore_errors=True)
+            shutil.rmtree(self.at, ignore_errors=True)
 
 
 PIECE = 1 << 20

@@ -22,6 +22,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from dfeas.linalg.points import Floats, Indices, norms
@@ -45,8 +46,7 @@ from dfeas.passes.protocol import Partial
 from dfeas.records import replace
 
 
-@dataclass(frozen=True, slots=True)
-class HingeState:
+class HingeState(Struct, frozen=True):
     """Between passes: both ends, and what the last model kept."""
 
     facts: Facts
@@ -71,8 +71,7 @@ def wanted_points(facts: Facts) -> int:
     return max(20_000, round(2 * math.cbrt(facts.n**2 * facts.m)))
 
 
-@dataclass(frozen=True, slots=True)
-class SampleMinimum:
+class SampleMinimum(Struct, frozen=True):
     """The minimum for a sample, which multipliers of other costs begin from."""
 
     w: Floats  # (m,)
@@ -102,10 +101,13 @@ class HingeMargin(SampledMargin):
         best, none = Best.initial(self.squares, k), np.empty(0, np.int64)
         return HingeState(facts, cap, self.start, best, np.ones(k), none, np.empty((0, k)), 0, 0, (Dual.zero(False),) * k)
 
+    def sample_size(self, state: HingeState) -> int:
+        return state.cap if state.cap == state.facts.n else max(1, state.cap // 2)
+
     def ask(self, state: HingeState) -> Partial | Hinge:
         facts, target = state.facts, state.asked
         if target is None:
-            return sample_of(facts, state.cap if state.cap == facts.n else max(1, state.cap // 2), self.seed)
+            return sample_of(facts, self.sample_size(state), self.seed)
         Y, which, _ = looks(target, state.best, state.reach)
         quota = -(-2 * state.cap // facts.blocks)
         return Hinge(Y, self.counted.take(which), target.shape[1], state.cap, quota)

@@ -16,12 +16,14 @@ is C_i times the weights of the class and of the point, and 0 for points of the 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, Protocol, Self
 
 import numpy as np
+from msgspec import Struct
 
 from dfeas.linalg.points import Floats, Indices
 from dfeas.methods.protocol import Facts, Sparse
@@ -34,8 +36,7 @@ from dfeas.passes.slacks import Multipliers, SampleCosts
 from dfeas.records import replace
 
 
-@dataclass(frozen=True, slots=True)
-class Dual:
+class Dual(Struct, frozen=True):
     """Those of one problem whose value is its lower end."""
 
     squared: bool  # of the squared hinge
@@ -88,8 +89,7 @@ def make_costs(
     return SampleCosts(np.array([c for c, _ in both]), left_out, *classes, weight, max(1, folds), seed)
 
 
-@dataclass(frozen=True, slots=True)
-class Best:
+class Best(Struct, frozen=True):
     """Both ends of the minima of k problems, and where the upper ones are attained."""
 
     squares: Floats  # (m,) of ``Width``
@@ -133,11 +133,10 @@ class Best:
 
     def narrower(self, before: Best) -> bool:
         """Whether the ends of a problem are nearer than before, or f is less, by what is worth a read."""
-        return bool((self.gap < 0.99 * before.gap).any() or (self.objective < (1 - 1e-4) * before.objective).any())
+        return bool((self.objective < (1 - 1e-4) * before.objective).any() or (self.gap < 0.99 * before.gap).any())
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Struct, frozen=True):
     """What a method can show now."""
 
     best: Best
@@ -147,8 +146,7 @@ class Progress:
     duals: tuple[Dual, ...] = ()  # of all problems, their values the lower ends; none where they are not known
 
 
-@dataclass(frozen=True, slots=True)
-class MarginCost:
+class MarginCost(Struct, frozen=True):
     """What some problems take."""
 
     reads: float  # that a relative gap of 1e-3 usually takes: benchmarks/soft_margin.py
@@ -175,6 +173,12 @@ class SoftMargin(Protocol):
 
     def evidence(self, state: Any) -> Progress:
         """What is known in this state."""
+
+    def confirms(self, state: Any) -> bool:
+        """Whether it asks for the first time about the minima of all points, or where it was told to begin: no other question
+        follows, as a rule.
+        """
+        return False
 
     @classmethod
     def of(cls, costs: SampleCosts, squares: Floats, gap: float, start: Floats | None) -> SoftMargin:
@@ -203,20 +207,29 @@ class SampledMargin(SoftMargin):
     def of(cls, costs: SampleCosts, squares: Floats, gap: float, start: Floats | None) -> Self:
         return cls(costs, squares, gap, start=start)
 
+    @abstractmethod
+    def sample_size(self, state: Any) -> int:
+        """Points of the sample, about so many where they are not all."""
+
+    def confirms(self, state: Any) -> bool:
+        if state.asked is None or not np.isinf(state.best.objective).all():
+            return False
+        return self.start is not None or self.samples_all(state.facts, self.sample_size(state))
+
     def sample_minimum(self, rows: SignedRows, cost: Floats, before: Any, whole: bool) -> Any:
         """``w`` (m,) and ``steps`` of one problem, from those of one with lower costs, if there is one. Of the ``whole``, which
         is a sample of all points, it is as near as is aimed at.
         """
 
-    def sample_minima(self, facts: Facts, columns: Columns) -> tuple[list[Any], int]:
-        """The minima of k problems for the sample, one for each C, and the steps: folds change less than the sample does not
-        know.
+    def sample_minima(self, facts: Facts, columns: Columns, centre: Floats | None = None) -> tuple[list[Any], int]:
+        """The minima of k problems for the sample, less a centre, one for each C, and the steps: folds change less than the
+        sample does not know.
         """
         counted, whole = self.counted, self.samples_all(facts, len(columns))
         weight = facts.n / max(1, len(columns))  # the sample stands for all points
-        costs, rows = counted.matrix(columns.index, columns.scale) * weight, SignedRows.of(columns)
+        costs, rows = counted.matrix(columns.index, columns.scale) * weight, SignedRows.of(columns, centre)
         minima, steps, sampled = [None] * len(counted.C), 0, None
-        for C in np.unique(counted.C):
+        for C in sorted(set(counted.C.tolist())):
             same = np.flatnonzero(counted.C == C)
             sampled = self.sample_minimum(rows, costs[:, same[0]], sampled, whole)
             steps += sampled.steps
@@ -229,20 +242,24 @@ class SampledMargin(SoftMargin):
         return count == facts.n and bool((self.counted.left_out < 0).all())
 
     def evidence(self, state: Any) -> Progress:
+        # 6: passes without a narrower gap after which no further one is expected to help
+        return Progress(state.best, state.steps, 0, self._reason(state) if state.still >= 6 else "", state.duals)
+
+    def _reason(self, state: Any) -> str:
+        """Why no pass brings the ends nearer."""
         steep = float(self.counted.C.max()) * state.facts.radius**2 * max(self.counted.negative, self.counted.positive)
         # 2.0**27: C times that square, from where on it may be
-        why = f"float64 tells the minimum no better{f', as {STEEP}' if steep > 2.0**27 else ''}"
-        # 6: passes without a narrower gap after which no further one is expected to help
-        return Progress(state.best, state.steps, 0, why if state.still >= 6 else "", state.duals)
+        return f"float64 tells the minimum no better{f', as {STEEP}' if steep > 2.0**27 else ''}"
 
 
 def looks(targets: Floats, best: Best, reach: Floats) -> tuple[Floats, Indices, Floats]:
     """What a pass tells f of, Y (m, q), of which the first k are what is asked of each problem (m, k); where ``reach`` (k,) is
     below 1, also parts of the way to it from the best. With the problem (q,) and that part of the way (q,) of each.
     """
-    moves = np.flatnonzero((reach < 1) & (targets != best.Y).any(axis=0))
+    moves, k = np.flatnonzero((reach < 1) & (targets != best.Y).any(axis=0)), targets.shape[1]
+    if not len(moves):
+        return targets, np.arange(k), np.ones(k)
     between = [best.Y[:, moves] + t * (targets - best.Y)[:, moves] for t in TRIALS]
-    k = targets.shape[1]
     part = np.repeat([1.0, *TRIALS], [k, *[len(moves) for _ in TRIALS]])
     return np.hstack([targets, *between]), np.concatenate([np.arange(k), *[moves for _ in TRIALS]]), part
 

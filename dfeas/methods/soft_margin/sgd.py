@@ -32,6 +32,7 @@ from dataclasses import dataclass
 from math import expm1, inf, log1p
 
 import numpy as np
+from msgspec import Struct
 
 from dfeas.errors import UsageError
 from dfeas.linalg.points import Floats
@@ -44,8 +45,7 @@ from dfeas.passes.steps import FixedSteps, Stochastic, StochasticCarry
 from dfeas.records import replace
 
 
-@dataclass(frozen=True, slots=True)
-class StochasticState:
+class StochasticState(Struct, frozen=True):
     """Between reads, of which every second one tells f."""
 
     facts: Facts

@@ -22,6 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from dfeas.linalg.points import Floats, is_dense
 from dfeas.linalg.separation.newton import line_search
@@ -51,8 +52,7 @@ MATRICES = 8
 """Copies of the curvature: in partials of an answer, and where it is solved with."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClassBound:
+class ClassBound(Struct, frozen=True):
     """A lower end, and the factors s of the classes that make it."""
 
     value: float
@@ -85,8 +85,7 @@ def _widest(columns: Floats, total: Floats) -> Floats:
     return np.array([along - share * across, across])
 
 
-@dataclass(frozen=True, slots=True)
-class Conjugate:
+class Conjugate(Struct, frozen=True):
     """Conjugate gradients for H d = -grad, in k problems at once."""
 
     step: Floats  # (m, k) d
@@ -118,8 +117,7 @@ class Conjugate:
         return self.products == 30 or bool((np.linalg.norm(self.residual, axis=0) <= self.enough).all())
 
 
-@dataclass(frozen=True, slots=True)
-class SquaredHingeState:
+class SquaredHingeState(Struct, frozen=True):
     """Between passes: both ends, and the step that is being found."""
 
     facts: Facts
@@ -161,30 +159,31 @@ class SquaredHingeMargin(SampledMargin):
         """Whether memory holds the curvature of all problems, in a few partials."""
         return facts.m <= self.direct and 8 * MATRICES * facts.m**2 * len(self.counted.C) <= facts.memory
 
-    def _sample_size(self, facts: Facts) -> int:
-        return min(facts.n, SAMPLE, capacity(facts, len(self.counted.C), True))
+    def sample_size(self, state: SquaredHingeState) -> int:
+        return min(state.facts.n, SAMPLE, capacity(state.facts, len(self.counted.C), True))
 
-    def _confirms(self, state: SquaredHingeState) -> bool:
-        """Whether it looks at the minima of all points: no step follows, as a rule, and no curvature is needed."""
-        first = self.start is None and bool(np.isinf(state.best.objective).all())
-        return first and self.samples_all(state.facts, self._sample_size(state.facts)) and self._matrix(state.facts)
+    def _at_minima(self, state: SquaredHingeState) -> bool:
+        """Whether it looks at those of all points: no step follows, as a rule, and no curvature is needed."""
+        return self.start is None and self.confirms(state)
 
     def ask(self, state: SquaredHingeState) -> Partial | SquaredHinge:
         facts, k = state.facts, len(self.counted.C)
         if state.asked is None:
-            return sample_of(facts, self._sample_size(facts), self.seed)
+            return sample_of(facts, self.sample_size(state), self.seed)
         if state.conjugate is not None:
             return SquaredHinge(state.best.Y, self.counted, k, along=state.conjugate.along)
         Y, which, _ = looks(state.asked, state.best, state.short)
-        matrix = self._matrix(facts) and not self._confirms(state)
+        matrix = self._matrix(facts) and not self._at_minima(state)
         return SquaredHinge(Y, self.counted.take(which), k, matrix=matrix, centre=state.centre)
 
     def tell(self, state: SquaredHingeState, answer: Columns | SquaredHingeAnswer) -> SquaredHingeState:
         if isinstance(answer, Columns):
-            sampled, steps = self.sample_minima(state.facts, answer)
-            minima = np.stack([each.w for each in sampled], axis=1)
             centred = self.squares[-1] == 0 and is_dense(answer.points) and len(answer) > 0
             centre = np.asarray(answer.points[:, :-1].mean(axis=0, dtype=np.float64)) if centred else None
+            sampled, steps = self.sample_minima(state.facts, answer, centre)
+            minima = np.stack([each.w for each in sampled], axis=1)
+            if centre is not None:
+                minima[-1] -= centre @ minima[:-1]
             return replace(state, asked=minima, steps=steps, centre=centre)
         if state.conjugate is not None:
             along = state.conjugate.along
@@ -193,7 +192,7 @@ class SquaredHingeMargin(SampledMargin):
                 return replace(state, conjugate=conjugate)
             return replace(state, conjugate=None, asked=state.best.Y + conjugate.step, steps=state.steps + 1)
         assert state.asked is not None
-        target, before, k = state.asked, state.best, len(self.counted.C)
+        target, before, k, matrix = state.asked, state.best, len(self.counted.C), self._matrix(state.facts)
         Y, which, _ = looks(target, before, state.short)
         best, objective = before.after(which, Y, answer)
         gradient = self.squares[:, None] * target - 2 * answer.pull.sum(axis=1).T
@@ -208,12 +207,12 @@ class SquaredHingeMargin(SampledMargin):
         following_conjugate: Conjugate | None = None
         there = (target == best.Y).all(axis=0)
         # where a gap is left after all, the next look is the same one, with the curvature
-        going = (best.gap > self.gap) & (not self._confirms(state))
+        going = (best.gap > self.gap) & (not (matrix and self._at_minima(state)))
         for i in np.flatnonzero(going & ~there):
             if not (objective[which == i] <= best.objective[i]).any():
                 short[i] = TRIALS[1] if state.short[i] == 1 else TRIALS[-1]
                 following[:, i] += short[i] * (target[:, i] - best.Y[:, i])
-        if self._matrix(state.facts):
+        if matrix:
             for i in np.flatnonzero(going & there):
                 system = 2 * answer.curvature[i]
                 system.flat[:: len(system) + 1] += self.squares
@@ -237,8 +236,7 @@ def solve_about(centre: Floats | None, system: Floats, gradient: Floats) -> Floa
     return step
 
 
-@dataclass(frozen=True, slots=True)
-class Minimum:
+class Minimum(Struct, frozen=True):
     """Of points in memory, roughly."""
 
     w: Floats  # (m,)
@@ -247,34 +245,34 @@ class Minimum:
 
 def newton(rows: SignedRows, cost: Floats, squares: Floats, w: Floats, most: int = 30) -> Minimum:
     """For points in memory with costs (r,): Newton steps, each as long as makes f least along it."""
-    score, root, centre = rows.scores(w), np.sqrt(2 * cost), None
-    if squares[-1] == 0 and not rows.sparse and len(rows):
-        centre = np.asarray(rows.values[:, -1] @ rows.values[:, :-1] / len(rows), np.float64)
-    value = _value(w, squares, cost, score)
+    score, root = rows.scores(w), np.sqrt(2 * cost)
+    short = np.maximum(0.0, 1 - score)
+    value = _value(w, squares, cost, short)
     for step in range(most):
-        short = np.maximum(0.0, 1 - score)
-        gradient = squares * w - 2 * rows.combine(cost * short)
-        active = (short * cost).nonzero()[0]
+        pulled = cost * short
+        gradient = squares * w - 2 * rows.combine(pulled)
         if gradient @ gradient / 2 <= 1e-4 * value:
             return Minimum(w, step)
+        active = pulled.nonzero()[0]
         if len(w) > DIRECT:
             curved = 2 * float(cost[active] @ rows.part(active).scores(gradient) ** 2) / float(gradient @ gradient)
             direction = -gradient / (1 + curved)
         else:
-            system = 2 * rows.gram(active, cost[active], centre)
+            system = 2 * rows.gram(active, cost[active])
             system.flat[:: len(w) + 1] += squares
-            direction = -solve_about(centre, system, gradient)
+            direction = -positive_solve(system, gradient)
         slope = rows.scores(direction)
         t = line_search(
             root * (1 - score), root * slope, float(squares * w @ direction), float(squares * direction @ direction), 1.0
         )
-        further, scored = w + t * direction, score + t * slope
-        lower = _value(further, squares, cost, scored)
+        further, score = w + t * direction, score + t * slope
+        short = np.maximum(0.0, 1 - score)
+        lower = _value(further, squares, cost, short)
         if not lower < value:
             return Minimum(w, step)
-        w, score, value = further, scored, lower
+        w, value = further, lower
     return Minimum(w, most)
 
 
-def _value(w: Floats, squares: Floats, cost: Floats, score: Floats) -> float:
-    return float(squares * w @ w / 2 + cost @ np.maximum(0.0, 1 - score) ** 2)
+def _value(w: Floats, squares: Floats, cost: Floats, short: Floats) -> float:
+    return float(squares * w @ w / 2 + cost @ short**2)

@@ -320,4 +320,5 @@ def open_checkpointer(
     finally:
         if checkpoints is not None and checkpointer.finished:
             checkpoints.remove()
-        session.scratch.remove()  # a checkpoint has its vectors under names of its own
+        if job.soft is None:  # otherwise nothing lies there
+            session.scratch.remove()  # a checkpoint has its vectors under names of its own

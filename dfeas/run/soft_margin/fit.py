@@ -18,10 +18,12 @@ from dfeas.answers.result import Side
 from dfeas.answers.soft_margin import Fit, SoftMarginClasses, SoftMarginResult, Validation
 from dfeas.answers.trace import Sink
 from dfeas.answers.words import Stop
+from dfeas.data.cache import Kept
 from dfeas.data.source import view_text
 from dfeas.engine.protocol import Engine
 from dfeas.errors import AwayError
 from dfeas.geometry.protocol import LoadCost, facts_of
+from dfeas.machine import used_bytes
 from dfeas.methods.registry import SOFT_MARGINS, base_name
 from dfeas.methods.soft_margin.band import Width
 from dfeas.methods.soft_margin.problem import STEEP, Progress, SoftMargin, least_memory
@@ -72,8 +74,7 @@ class SoftMarginRecord(Struct, frozen=True):
         return {name: value for name, value in known.items() if name != "warnings"}
 
 
-@dataclass(frozen=True)
-class SoftMarginOutcome:
+class SoftMarginOutcome(Struct, frozen=True):
     """How a soft margin ended, with all that its method can show."""
 
     stopped: str  # "verdict" when all gaps are small enough
@@ -81,6 +82,8 @@ class SoftMarginOutcome:
     progress: Progress
     reads: float
     ended: float | None  # seconds since the start
+    compared: bool  # whether the last read found the data as the survey had
+    costs: SampleCosts  # of all problems
 
 
 class SoftMarginState(Struct, frozen=True):
@@ -99,9 +102,11 @@ class SoftMarginTask(Task[SoftMarginOutcome], eq=False):
     KEPT = SoftMarginState
 
     passes: float = 0.0
+    kept: Kept | None = None  # of data that may change meanwhile
+    compared: bool = False  # whether the last question had it compared
 
     def __post_init__(self) -> None:
-        self.record = self._record({"method": self.method.name, "passes": 0})
+        self.record = SoftMarginRecord(self.method.name, 0, 0, math.inf, 0.0, 1.0, 0, 0, memory_bytes=used_bytes()[1])
 
     @property
     def is_proved(self) -> bool:
@@ -109,6 +114,13 @@ class SoftMarginTask(Task[SoftMarginOutcome], eq=False):
 
     def decide(self, limits: Limits) -> None:
         self.decision = decide(self.record, self.goal, limits)
+
+    def question(self) -> Question:
+        """What may be the last one has the data compared, which then need not be read once more."""
+        self.compared = self.kept is not None and self.method.confirms(self.state)
+        if self.kept is not None and self.compared:
+            self.kept.doubt()
+        return super().question()
 
     def measure(self, engine: Engine, cost: Mapping[str, Any]) -> SoftMarginRecord:
         return self._record(cost)
@@ -132,7 +144,9 @@ class SoftMarginTask(Task[SoftMarginOutcome], eq=False):
         assert self.decision is not None
         stopped = self.decision.stopped
         self.note("stopped", describe_ending(stopped, self.record), stopped=stopped)
-        return SoftMarginOutcome(stopped, self.record, self.method.evidence(self.state), self.passes, self.ended)
+        evidence = self.method.evidence(self.state)
+        costs = self.method.counted
+        return SoftMarginOutcome(stopped, self.record, evidence, self.passes, self.ended, self.compared, costs)
 
 
 def decide(record: SoftMarginRecord, gap: float, limits: Limits) -> Decision | None:
@@ -168,6 +182,8 @@ class SoftMarginTarget:
     @property
     def abreast(self) -> int:
         """As many classes as leave each what it wants, or needs."""
+        if not self.job.classes:
+            return 1
         k, method, memory = self.options.problems, SOFT_MARGINS[base_name(self.job.methods[0])], self.job.asked.memory
 
         def cost_of(count: int) -> LoadCost:
@@ -196,12 +212,17 @@ class SoftMarginTarget:
     def tasks(self, surveyed: Surveyed, sinks: dict[str, list[Sink]]) -> list[SoftMarginTask]:
         job, dataset = self.job, self.session.dataset
         facts, tasks = facts_of(dataset, job.asked.memory // self.abreast, None, surveyed.radius), []
-        # thirty Newton steps on so many entries take 60 ms at most
-        brief = self.options.loss != "hinge" and facts.m * facts.n * self.options.problems <= 1 << 16
+        entries = facts.n * (facts.entries or facts.m) * self.options.problems
+        # steps of the hinge on so many entries, or of the squared hinge on twice as many, with so many products for the
+        # curvature, usually take 60 ms at most
+        most = 1 << (15 if self.options.loss == "hinge" else 16)
+        brief = entries <= most and facts.m * (entries + facts.m**2 / 3) <= 1 << 24
         for place, name in enumerate(job.names):
             method = self._method(surveyed, place)
             code = dataset.codes[dataset.classes.index(name)] if job.classes else None
-            tasks.append(SoftMarginTask(method, method.init(facts), self.options.gap, sinks[name], code=code, brief=brief))
+            task = SoftMarginTask(method, method.init(facts), self.options.gap, sinks[name], code=code, brief=brief)
+            task.kept = dataset.base.kept if dataset.base.in_memory else None
+            tasks.append(task)
         return tasks
 
     def _method(self, surveyed: Surveyed, place: int) -> SoftMargin:
@@ -219,21 +240,18 @@ class SoftMarginTarget:
         place = session.dataset.classes.index(name) if job.classes else 0
         code = self.session.dataset.codes[place] if job.classes else None
         if outcome.stopped not in (Stop.INTERRUPTED, Stop.TIME_LIMIT) and outcome.reads:
-            outcome = look_again(session, self.options, outcome, self._method(surveyed, place).counted, surveyed.radius, code)
+            outcome = look_again(session, self.options, outcome, surveyed.radius, code)
         if job.classes:
             session = replace(session, dataset=session.dataset.against_rest(name))
-        result = result_of(session, job, outcome, surveyed.reads + outcome.reads)
         positive = session.dataset.count(code) if code is not None else surveyed.positive
-        sides = {label: Side(*side) for label, side in session.dataset.sides(positive).items()}
-        result = replace(result, sides=sides, features=list(session.dataset.features) or None)
+        result = result_of(session, job, outcome, surveyed.reads + outcome.reads, positive)
         if not outcome.reads:
             return result
         if self.options.probability and result.stopped != "interrupted":
-            result = with_probabilities(session, self._method(surveyed, place).counted, code, result)
+            result = with_probabilities(session, outcome.costs, code, result)
         if self.options.dual is None or result.stopped == "interrupted":
             return result
-        costs = self._method(surveyed, 0).counted
-        return with_dual_variables(session, job, outcome, costs, surveyed.radius, result, how)
+        return with_dual_variables(session, job, outcome, surveyed.radius, result, how)
 
 
 OVERSHOOTS = (0.0, 2.0**-48, 2.0**-44, 2.0**-40, 2.0**-36, 2.0**-32)
@@ -244,26 +262,26 @@ def look_again(
     session: Session,
     options: SoftMarginOptions,
     outcome: SoftMarginOutcome,
-    costs: SampleCosts,
     radius: float,
     code: int | None,
 ) -> SoftMarginOutcome:
     """One more read where rounding could be as large as the gap that is asked for, which tells the objective of hyperplanes as
-    they are returned, unless a limit ended the run; and one of an array in memory, which may have been changed. Raises
-    CorruptDataError where it was.
+    they are returned, unless a limit ended the run; and one of an array in memory, which may have been changed, unless its
+    last read has compared it, or that of another class. Raises CorruptDataError where it was.
     """
-    best, memory = outcome.progress.best, session.dataset.base.in_memory
+    costs, best, data = outcome.costs, outcome.progress.best, session.checking.dataset.base
+    unseen = data.in_memory and not outcome.compared and not data.kept.is_verified(0, data.stamp(0))
     most = 1.0 if costs.weight is None else float(costs.weight.max(initial=0.0))
     each = costs.C * max(costs.negative, costs.positive) * most * best.support
     rounding = (len(best.Y) + 4) * np.finfo(np.float64).eps * each * radius * np.linalg.norm(best.Y, axis=0)
     ended = outcome.stopped in (Stop.VERDICT, Stop.STALLED)
     steep = np.flatnonzero((rounding > options.gap / 16 * best.objective) & ended)
-    if not (len(steep) or memory) or not np.isfinite(best.objective).all():
+    if not (len(steep) or unseen) or not np.isfinite(best.objective).all():
         return outcome
     tried = np.repeat(steep, len(OVERSHOOTS))  # none: the blocks are read, and compared
     Y = best.Y[:, tried] * (1 + np.resize(OVERSHOOTS, len(tried)))
     question: Question = Losses(Y, costs.take(tried), options.loss != "hinge")
-    engine = session.checking.engine if memory else session.engine
+    engine = session.checking.engine if unseen else session.engine
     losses = engine.run(question if code is None else of_class(question, code))
     if len(steep):
         objective, Y_best = best.objective.copy(), best.Y.copy()
@@ -296,7 +314,6 @@ def with_dual_variables(
     session: Session,
     job: RunSpec,
     outcome: SoftMarginOutcome,
-    costs: SampleCosts,
     radius: float,
     result: SoftMarginResult,
     how: RunOptions,
@@ -306,7 +323,7 @@ def with_dual_variables(
     assert options is not None
     assert options.dual is not None
     problem = next(i for i, fit in enumerate(result.fits) if fit.C == result.C and fit.fold is None)
-    question = outcome.progress.duals[problem].question(costs.take(np.array([problem])))
+    question = outcome.progress.duals[problem].question(outcome.costs.take(np.array([problem])))
     try:
         width = Width(options.squares, radius, result.objective)
         dual = write_dual_variables(session.engine, dataset, question, result.y, width, Path(options.dual), how.stop)
@@ -327,8 +344,8 @@ def with_dual_variables(
     return replace(result, stopped=Stop.STALLED, message=text, lower=dual.value, gap=gap, fits=fits)
 
 
-def result_of(session: Session, job: RunSpec, outcome: SoftMarginOutcome, reads: float) -> SoftMarginResult:
-    """What is returned of an outcome."""
+def result_of(session: Session, job: RunSpec, outcome: SoftMarginOutcome, reads: float, positive: int) -> SoftMarginResult:
+    """What is returned of an outcome; so many points have the label +1."""
     dataset, options, best = session.dataset, job.soft, outcome.progress.best
     assert options is not None, "a soft margin has its options"
     folds = options.folds
@@ -379,6 +396,8 @@ def result_of(session: Session, job: RunSpec, outcome: SoftMarginOutcome, reads:
         path=best.Y.T.copy(),
         weighed=outcome.progress.duals[chosen].sparse() if outcome.progress.duals else None,
         view=view_text(None, dataset.transform),
+        sides={label: Side(*side) for label, side in dataset.sides(positive).items()},
+        features=list(dataset.features) or None,
     )
 
 
