@@ -191,9 +191,10 @@ def _name_conflict(matrix: ColumnMatrix, solution: Solution) -> Solution:
 
 
 def _among_first(matrix: ColumnMatrix, some: Round, C: float) -> Solution | None:
-    """A conflict among the few columns that are solved, if there is one."""
+    """A conflict among the few columns that are solved, if there is one, and looking for it is not dear."""
     slack = some.newton.point.slack()
-    found = conflict(some.newton.matrix, slack / slack.sum()) if slack.any() else None
+    dear = int((slack > 0).sum()) * matrix.shape[1] ** 2 > AT.dear
+    found = conflict(some.newton.matrix, slack / slack.sum()) if slack.any() and not dear else None
     if found is None:
         return None
     solution = _describe(matrix, some.newton, some.rows, C)

@@ -88,6 +88,8 @@ class WorkingSetThresholds(Struct, frozen=True):
     # 16 seeds of 20,000 points at 1e-10 from a plane, of 40 or 60 features; 3 to 5 with 3, and 4 to 10 of six seeds with none
     wrong: int = 8  # outside of the sample, with which a conflict is looked for: wrong labels score far below what it misses
     like: float = 0.5  # share of the median score of a sample that a wrong label is beyond the hyperplane, at least
+    opposed: float = 3.0  # columns of a sample for each feature that are in conflict with a wrong one, times how far that is
+    # below 0: 100 to 1000 features took 1.75 to 2.5 of random columns, and of less than half of that none had a conflict
     fewer: float = 0.9  # share of the fewest wrong points until then that a separator may have wrong, else z is asked next
     closest: float = 1e-6  # nearest to the widest margin that is tried when the checker refuses separators
     capped_tolerance: float = 0.5  # the same at most, when columns have been dropped and a wide margin is wanted

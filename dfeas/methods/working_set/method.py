@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from math import log
+from math import log, sqrt
 from typing import Any
 
 import numpy as np
@@ -148,8 +148,8 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState], Struct, frozen=True):
 
     def _solve_with(self, state: PointWorkingSetState, answer: Selection) -> PointWorkingSetState:
         """With what was taken; of wrong labels with a conflict among few columns, if there is one, before all are joined."""
-        parts = self._look_wrong(state, answer)
-        near = self._find_near_conflict(state, parts) if parts else None
+        parts, drawn = self._look_wrong(state, answer)
+        near = self._find_near_conflict(state, parts, drawn) if len(drawn) else None
         if near is not None:
             return near
         # in memory that has room for what the schedule expects, so that W is not copied each time
@@ -166,7 +166,9 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState], Struct, frozen=True):
         matrix = column_matrix(columns.points, columns.scale, solver_room(state.facts))
         solution = solve(matrix, state.solution, eps=(1 - AT.slack) * state.facts.eps)
         if spread and state.solution is not None and not state.refused and self._is_spread(state, columns, solution):
-            near = self._find_near_conflict(state, [(columns, matrix.scores(state.solution.y, 0.0))])
+            sampled = np.isin(state.facts.block_of(columns.index), self._schedule(state).sample.blocks)
+            scored = [(columns, matrix.scores(state.solution.y, 0.0))]
+            near = self._find_near_conflict(state, scored, np.flatnonzero(sampled))
             if near is not None:
                 return near
         if state.closeness is not None and solution.outcome == SEPARATED:
@@ -176,39 +178,50 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState], Struct, frozen=True):
             solution = replace(solution, steps=steps)
         return _note_solution(state, matrix, solution)
 
-    def _look_wrong(self, state: PointWorkingSetState, answer: Selection) -> list[tuple[Columns, Floats]]:
+    def _look_wrong(self, state: PointWorkingSetState, answer: Selection) -> tuple[list[tuple[Columns, Floats]], Indices]:
         """W and what was taken with their scores by the y that separated W, if some of it is as wrong as columns at random are
-        right: what a sample misses is near to its hyperplane. The score of what W has already is infinite.
+        right: what a sample misses is near to its hyperplane. The score of what W has already is infinite. And how many of the
+        sample are in conflict with the most wrong one, from all over it; none where all are too few for that.
         """
         columns, before, drawn = state.columns, state.solution, self._schedule(state).count
         assert columns is not None
         assert before is not None
+        none, m = np.empty(0, np.int64), state.facts.m
         if before.outcome != SEPARATED or state.dropped or state.refused or drawn >= len(columns) + len(answer.score):
-            return []
+            return [], none
         score = column_matrix(columns.points, columns.scale).scores(before.y, 0.0)
-        if answer.low >= -AT.like * np.median(score[:drawn]):
-            return []
+        drawn, usual = min(drawn, len(columns)), float(np.median(score[:drawn]))
+        if answer.low >= -AT.like * usual:
+            return [], none
         others = np.where(np.isin(answer.index, columns.index), np.inf, answer.score)
         edges = np.cumsum([len(piece) for piece in answer.pieces])[:-1]
-        return [(columns, score), *zip(answer.pieces, np.split(others, edges), strict=True)]
+        wanted = AT.opposed * m / -answer.low
+        # 1.5 m^0.5 times the usual score is 1 for random columns, and less where these are near to each other
+        alone = 2 * drawn < min(1.0, 1.5 * sqrt(m) * usual) * wanted
+        near = np.arange(0 if alone else min(drawn, int(wanted)))
+        near = near * drawn // max(1, len(near))
+        return [(columns, score), *zip(answer.pieces, np.split(others, edges), strict=True)], near
 
     def _is_spread(self, state: PointWorkingSetState, columns: Columns, solution: Solution) -> bool:
         """Whether a conflict lies in more blocks than those of the sample, which have many columns, and few others."""
-        blocks = np.unique(columns.index[solution.rows] * state.facts.blocks // state.facts.n)
+        blocks = np.unique(state.facts.block_of(columns.index[solution.rows]))
         return solution.outcome == CONFLICT and len(blocks) > len(self._schedule(state).sample.blocks) + AT.wrong
 
     def _find_near_conflict(
-        self, state: PointWorkingSetState, parts: list[tuple[Columns, Floats]]
+        self, state: PointWorkingSetState, parts: list[tuple[Columns, Floats]], near: Indices
     ) -> PointWorkingSetState | None:
         """With a conflict in few blocks, as these are read once more to check it, and among few columns, which takes less:
-        those of the sample's blocks and the few that were most wrong by the y that separated all others. W is these then.
+        those of W that are ``near``, and the few that were most wrong by the y that separated all others, as far as they are
+        half as wrong as the first of them. W is these then.
         """
         assert state.solution is not None
-        facts, blocks = state.facts, self._schedule(state).sample.blocks
-        scores = np.concatenate([score for _, score in parts])
-        chosen = np.concatenate([np.isin(part.index * facts.blocks // facts.n, blocks) for part, _ in parts])
-        chosen[np.argsort(scores, kind="stable")[: AT.wrong]] = True
-        each = np.split(chosen & (scores < np.inf), np.cumsum([len(part) for part, _ in parts])[:-1])
+        facts, scores = state.facts, np.concatenate([score for _, score in parts])
+        chosen = np.zeros(len(scores), bool)
+        chosen[near] = True
+        lowest = np.argsort(scores, kind="stable")[: AT.wrong]
+        chosen[lowest[scores[lowest] <= AT.like * scores[lowest[0]]]] = True
+        edges = np.cumsum([len(part) for part, _ in parts])[:-1]
+        each = np.split(chosen & (scores < np.inf), edges)
         columns = Columns.pick(
             [(part, np.flatnonzero(mine)) for (part, _), mine in zip(parts, each, strict=True) if mine.any()]
         )
