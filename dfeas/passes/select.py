@@ -7,8 +7,7 @@ small blocks with one column each would come as a million objects: pieces of few
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -26,20 +25,25 @@ FEW_BYTES = 1 << 16
 
 
 def in_order(
-    pieces: Iterable[T],
+    first: tuple[T, ...],
+    second: tuple[T, ...],
     index: Callable[[T], Indices],
     size: Callable[[T], int],
     joined: Callable[[list[T]], T],
     take: Callable[[T, Indices], T],
 ) -> tuple[T, ...]:
-    """Pieces in the order of the points, whose numbers ``index`` ascend in each; empty ones are left out. ``size`` is that of a
-    piece in bytes, ``joined`` puts some behind each other, and ``take`` picks points by their places.
+    """Pieces in the order of the points, whose numbers ``index`` ascend in each and from one to the next, of some and others.
+    ``size`` is that of a piece in bytes, ``joined`` puts some behind each other, and ``take`` picks points by their places.
     """
-    some = sorted((piece for piece in pieces if len(index(piece))), key=lambda piece: int(index(piece)[0]))
-    apart = all(index(first)[-1] < index(second)[0] for first, second in pairwise(some))
-    if len(some) < 2 or (apart and sum(map(size, some)) > FEW_BYTES):
-        return tuple(some)
-    whole = joined(some)
+    if not (first and second):
+        return first or second
+    if index(second[0])[0] < index(first[0])[0]:
+        first, second = second, first
+    both, apart = first + second, bool(index(first[-1])[-1] < index(second[0])[0])
+    # 64: pieces of which some are large, or that nobody looks through each time
+    if apart and (len(both) > 64 or sum(map(size, both)) > FEW_BYTES):
+        return both
+    whole = joined(list(both))
     return (whole if apart else take(whole, np.argsort(index(whole))),)
 
 
@@ -136,12 +140,16 @@ class Select(ScoringPass, Struct, frozen=True, eq=False):
         rows = np.flatnonzero(fast <= self.threshold + error)
         if len(rows) > self.quota:
             rows = _could_be_lowest(rows, fast, error, self.quota) if apart else rows[: self.quota]
-        score = block.exact_scores(rows, self.y) * (size[rows] if self.raw else 1.0)
+        columns = Columns.of(block, rows) if len(rows) <= self.quota else None  # nearly all are kept: scored where they stay
+        score = block.exact_scores(rows, self.y) if columns is None else columns.exact_scores(self.y, block.intercept)
+        if self.raw:
+            score *= size[rows]
         kept = np.flatnonzero(score <= self.threshold)
         if len(kept) > self.quota:
             kept = np.sort(kept[np.argsort(score[kept], kind="stable")[: self.quota]])
-        rows, score = rows[kept], score[kept]
-        return score, Columns.of(block, rows)
+        if columns is None:
+            return score[kept], Columns.of(block, rows[kept])
+        return (score, columns) if len(kept) == len(rows) else (score[kept], columns.take(kept))
 
     def _count_violated(self, fast: Array, least: float, slack: float) -> tuple[int, Indices]:
         """Rows that are certainly on the wrong side, and which may be."""
@@ -172,11 +180,10 @@ def _could_be_lowest(rows: Indices, fast: Array, error: Floats, count: int) -> I
 
 def merge_lowest(first: SelectPartial, second: SelectPartial, cap: int) -> SelectPartial:
     """Both, with the ``cap`` lowest columns."""
-    both = first.pieces + second.pieces
     best = second if first.arg < 0 or (second.arg >= 0 and (second.low, second.arg) < (first.low, first.arg)) else first
-    if not both:
-        return SelectPartial(first.violated + second.violated, best.low, best.arg, ())
-    pieces = in_order(both, lambda piece: piece[1].index, lambda piece: piece[1].nbytes, _concatenate, _take)
+    pieces = in_order(
+        first.pieces, second.pieces, lambda piece: piece[1].index, lambda piece: piece[1].nbytes, _concatenate, _take
+    )
     count = sum(len(score) for score, _ in pieces)
     if count > cap:
         pieces = _lowest(pieces, cap)
@@ -224,7 +231,7 @@ class Gathering:
     dimension: int
 
     def merge(self, first: tuple[Columns, ...], second: tuple[Columns, ...]) -> tuple[Columns, ...]:
-        return in_order(first + second, lambda part: part.index, lambda part: part.nbytes, Columns.concatenate, Columns.take)
+        return in_order(first, second, lambda part: part.index, lambda part: part.nbytes, Columns.concatenate, Columns.take)
 
     def finish(self, partial: tuple[Columns, ...]) -> Columns:
         parts = list(partial)
