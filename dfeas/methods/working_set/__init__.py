@@ -72,6 +72,7 @@ class WorkingSetThresholds(Struct, frozen=True):
     taken: int = 4  # of each batch: of further columns as many as were met at most m are wrong (leave one out),
     band: int = 30  # and of the first full pass after them: 18 were too few for 3 runs of 12
     met: float = 0.25  # share of the columns that are met before all are
+    spread: float = 4.0  # times the root of what a block of a batch has on average, that one gives more at most
     growth: float = 5.0  # times those before are met after a batch, at most
     cramped_sample: int = 3  # that part of what memory holds is a sample before batches then: it separates planted points 200 x
     # 500,000, which took 2.2 reads, not 1.2, with one of ``sample``

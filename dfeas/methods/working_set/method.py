@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from math import log, sqrt
+from math import ceil, log, sqrt
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from dfeas.linalg.points import Floats, Indices
 from dfeas.linalg.separation.columns import ColumnMatrix
+from dfeas.linalg.separation.rounds import lowest
 from dfeas.linalg.separation.solver import CONFLICT, SEPARATED, Solution, solve
 from dfeas.linalg.separation.sparse_columns import column_matrix
 from dfeas.methods.protocol import Bracket, Evidence, Facts, MethodCost, Sparse, Traits
@@ -65,7 +66,8 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState], Struct, frozen=True):
             return Select(_direction(state), -np.inf, 0, 0)  # W misses nothing
         if batch := self._batch(state):
             taken = self._schedule(state).taken
-            return Partial(Select(_direction(state), np.inf, taken, -(-2 * taken // len(batch))), batch)
+            each = taken / len(batch)
+            return Partial(Select(_direction(state), np.inf, taken, ceil(each + AT.spread * sqrt(each))), batch)
         cap = max(state.cap - len(state.columns), state.cap // 2)
         known = vars(state)  # who rides along asks for the question when it is put, and again when it is answered
         if "threshold" not in known:
@@ -101,7 +103,7 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState], Struct, frozen=True):
         if state.full == 0 and columns is not None:
             plan = self._schedule(state)
             drawn = slice(plan.count) if state.met else slice(None)
-            score = column_matrix(columns.points[drawn], columns.scale[drawn]).scores(state.solution.y, np.inf)
+            score = column_matrix(columns.points[drawn], columns.scale[drawn]).scores(state.solution.y, 0.0)
             share = min(1.0, plan.band / state.facts.n, (state.cap - len(columns)) / state.facts.n)
             return max(0.5 * state.solution.margin, float(np.quantile(score, share)))
         if state.falls_back and state.z is not None:
@@ -111,7 +113,7 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState], Struct, frozen=True):
         margin = state.solution.margin
         if not separated and margin > 0 and columns is not None:
             # another pass is dearer than some more columns
-            score = column_matrix(columns.points, columns.scale).scores(state.solution.y, np.inf)
+            score = column_matrix(columns.points, columns.scale).scores(state.solution.y, 0.0)
             few = min(AT.nearest * state.facts.m, len(score) - 1)
             return max(0.5 * margin, float(np.partition(score, few)[few]))
         return max(0.0, (2.0 if separated else 0.5) * margin)
@@ -218,8 +220,8 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState], Struct, frozen=True):
         facts, scores = state.facts, np.concatenate([score for _, score in parts])
         chosen = np.zeros(len(scores), bool)
         chosen[near] = True
-        lowest = np.argsort(scores, kind="stable")[: AT.wrong]
-        chosen[lowest[scores[lowest] <= AT.like * scores[lowest[0]]]] = True
+        wrong = np.argsort(scores, kind="stable")[: AT.wrong]
+        chosen[wrong[scores[wrong] <= AT.like * scores[wrong[0]]]] = True
         edges = np.cumsum([len(part) for part, _ in parts])[:-1]
         each = np.split(chosen & (scores < np.inf), edges)
         columns = Columns.pick(
@@ -303,8 +305,7 @@ def _find_nearest(state: PointWorkingSetState) -> Columns | None:
     count = left_columns(state.facts)
     if columns is None or not isinstance(y, np.ndarray) or not count:
         return None
-    score = column_matrix(columns.points, columns.scale).scores(y, np.inf)
-    return columns.take(np.sort(np.argsort(score, kind="stable")[:count]))
+    return columns.take(np.sort(lowest(column_matrix(columns.points, columns.scale).scores(y, 0.0), count)))
 
 
 def _keep_lowest(columns: Columns, answer: Selection, y: Floats, count: int) -> Columns:
