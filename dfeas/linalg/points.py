@@ -43,9 +43,6 @@ PART = 4096
 """Features whose products are summed at once: the more, the less is known of how a sum is rounded."""
 SUMMED, SPARSE_SUMMED = 256, 4096
 """Products of weights and points that are summed in their precision."""
-FEW_PRODUCTS, SUMMED_AT_ONCE = 1 << 14, 1 << 15
-"""Products in float64 that fresh memory is best for, and of those that are more how many are summed at a time: all of a block
-take twice as long, or more."""
 LARGE_PAGE, SLAB_BYTES, LINE_BYTES = 2 << 20, 6 << 20, 64
 """Bytes of a page of the kernel's larger ones, of those that smaller arrays of a thread share, and of a line of the cache."""
 _held = local()  # buffers of each thread: fresh memory for each tile would cost as much as the product
@@ -274,28 +271,19 @@ def take_rows(points: Points, rows: Indices) -> Points:
 
 def dots(points: Points, rows: Indices, y: Floats) -> Floats:
     """Products (r,) of points with y (m,), or of dense ones with one each (r, m), in float64, by one order of summation."""
-    if not is_dense(points) or len(rows) * points.shape[1] <= FEW_PRODUCTS:
-        return dots_of_all(take_rows(points, rows), y)
-    dot, step = np.empty(len(rows)), max(1, SUMMED_AT_ONCE // points.shape[1])
+    if not is_dense(points):
+        return np.asarray(csr.astype(csr.take_rows(points, rows), np.float64) @ y)
+    m, dot = points.shape[1], np.empty(len(rows))
+    # 1 << 14: products for which fresh memory is best
+    if len(rows) * m <= 1 << 14:
+        return np.asarray(np.multiply(points[rows], y, dtype=np.float64).sum(axis=1))
+    # 1 << 15: the same of those that are summed at a time: half the time of a whole block, or less
+    step = max(1, (1 << 15) // m)
+    products: Floats = buffer("products", (min(step, len(rows)), m), np.dtype(np.float64))
     for first in range(0, len(rows), step):
         here = slice(first, first + step)
-        dot[here] = dots_of_all(gather_rows(points, rows[here]), y if y.ndim == 1 else y[here])
-    return dot
-
-
-def dots_of_all(points: Points, y: Floats) -> Floats:
-    """``dots`` of all of some points (r, m)."""
-    if not is_dense(points):
-        return np.asarray(csr.astype(points, np.float64) @ y)
-    count, m = points.shape
-    if count * m <= FEW_PRODUCTS:
-        return np.asarray(np.multiply(points, y, dtype=np.float64).sum(axis=1))
-    dot, step = np.empty(count), max(1, SUMMED_AT_ONCE // m)
-    products: Floats = buffer("products", (min(step, count), m), np.dtype(np.float64))
-    for first in range(0, count, step):
-        here = slice(first, first + step)
-        each = products[: count - first]
-        np.copyto(each, points[here])
+        each = products[: len(rows) - first]
+        np.copyto(each, gather_rows(points, rows[here]))
         each *= y if y.ndim == 1 else y[here]
         each.sum(axis=1, out=dot[here])
     return dot

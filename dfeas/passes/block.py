@@ -27,7 +27,6 @@ from dfeas.linalg.points import (
     copy_rows,
     dense,
     dots,
-    dots_of_all,
     is_dense,
     largest,
     nbytes,
@@ -327,13 +326,6 @@ class Columns(Struct, frozen=True, eq=False):
             for each in ([(part.index, rows) for part, rows in parts], [(part.scale, rows) for part, rows in parts])
         )
         return cls(index, pick_together([(part.points, rows) for part, rows in parts]), scale)
-
-    def exact_scores(self, y: Floats, intercept: bool) -> Floats:
-        """Scores (c,) a_j'y in float64, bitwise equal to those of their block, with its ``intercept``."""
-        points = self.points
-        if intercept and is_dense(points):  # which is added to sums there; in sparse rows it is the last term of one
-            return np.asarray((dots_of_all(points[:, :-1], y[:-1]) + y[-1]) * self.scale)
-        return np.asarray(dots_of_all(points, y) * self.scale)
 
     def take(self, rows: Indices | NDArray[np.bool_]) -> Columns:
         return Columns(self.index[rows], copy_rows(self.points, rows), self.scale[rows])

@@ -140,16 +140,12 @@ class Select(ScoringPass, Struct, frozen=True, eq=False):
         rows = np.flatnonzero(fast <= self.threshold + error)
         if len(rows) > self.quota:
             rows = _could_be_lowest(rows, fast, error, self.quota) if apart else rows[: self.quota]
-        columns = Columns.of(block, rows) if len(rows) <= self.quota else None  # nearly all are kept: scored where they stay
-        score = block.exact_scores(rows, self.y) if columns is None else columns.exact_scores(self.y, block.intercept)
-        if self.raw:
-            score *= size[rows]
+        score = block.exact_scores(rows, self.y) * (size[rows] if self.raw else 1.0)
         kept = np.flatnonzero(score <= self.threshold)
         if len(kept) > self.quota:
             kept = np.sort(kept[np.argsort(score[kept], kind="stable")[: self.quota]])
-        if columns is None:
-            return score[kept], Columns.of(block, rows[kept])
-        return (score, columns) if len(kept) == len(rows) else (score[kept], columns.take(kept))
+        rows, score = rows[kept], score[kept]
+        return score, Columns.of(block, rows)
 
     def _count_violated(self, fast: Array, least: float, slack: float) -> tuple[int, Indices]:
         """Rows that are certainly on the wrong side, and which may be."""
