@@ -225,6 +225,7 @@ class Gathering:
 
     __slots__ = ()
     dimension: int
+    room: int  # columns that there is memory for in all, as others will join
 
     def merge(self, first: tuple[Columns, ...], second: tuple[Columns, ...]) -> tuple[Columns, ...]:
         return in_order(first, second, lambda part: part.index, lambda part: part.nbytes, Columns.concatenate, Columns.take)
@@ -232,7 +233,7 @@ class Gathering:
     def finish(self, partial: tuple[Columns, ...]) -> Columns:
         parts = list(partial)
         del partial  # who called it holds no part
-        return Columns.concatenate(parts) if parts else Columns.none(self.dimension)
+        return Columns.concatenate(parts, self.room) if parts else Columns.none(self.dimension)
 
 
 class Named(Gathering, Struct, frozen=True, eq=False):
@@ -241,6 +242,7 @@ class Named(Gathering, Struct, frozen=True, eq=False):
     dimension: int
     index: Indices  # (s,) of the points, ascending
     unit: bool = True  # as of a sample
+    room: int = 0
 
     def scan(self, block: Block) -> tuple[Columns, ...]:
         rows = self.index[slice(*np.searchsorted(self.index, [block.start, block.start + block.size]))] - block.start
@@ -254,6 +256,7 @@ class Sample(Gathering, Struct, frozen=True):
     quota: int
     seed: int
     unit: bool = True  # false: factors of the columns are labels only
+    room: int = 0
 
     def scan(self, block: Block) -> tuple[Columns, ...]:
         if not block.size:

@@ -61,7 +61,9 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState], Struct, frozen=True):
     def ask(self, state: PointWorkingSetState) -> Partial | Select:
         facts = state.facts
         if state.columns is None or state.solution is None:
-            return self._schedule(state).sample
+            plan = self._schedule(state)
+            room = min(state.cap, plan.columns)
+            return replace(plan.sample, pass_=replace(plan.sample.pass_, room=room))
         if len(state.columns) == facts.n:
             return Select(_direction(state), -np.inf, 0, 0)  # W misses nothing
         if batch := self._batch(state):
