@@ -8,6 +8,7 @@ small blocks with one column each would come as a million objects: pieces of few
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any, TypeVar
 
 import numpy as np
@@ -40,8 +41,7 @@ def in_order(
     if index(second[0])[0] < index(first[0])[0]:
         first, second = second, first
     both, apart = first + second, bool(index(first[-1])[-1] < index(second[0])[0])
-    # 64: pieces of which some are large, or that nobody looks through each time
-    if apart and (len(both) > 64 or sum(map(size, both)) > FEW_BYTES):
+    if apart and any(total > FEW_BYTES for total in accumulate(map(size, both))):
         return both
     whole = joined(list(both))
     return (whole if apart else take(whole, np.argsort(index(whole))),)
