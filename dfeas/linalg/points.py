@@ -403,6 +403,15 @@ def pick_together(parts: list[tuple[Points, Indices]]) -> Points:
     return whole
 
 
+def are_among(index: Indices, others: Indices) -> NDArray[np.bool_]:
+    """Which of some numbers (c,) are among others: ``np.isin``, but for loading ``numpy.ma`` the first time, 6 ms."""
+    if not len(others):
+        return np.zeros(len(index), bool)
+    known = np.sort(others)
+    found: NDArray[np.bool_] = known[np.minimum(np.searchsorted(known, index), len(known) - 1)] == index
+    return found
+
+
 def any_entry(points: Points) -> NDArray[np.bool_]:
     """Whether each point (b,) has an entry that is not zero."""
     if is_dense(points):

@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from dfeas.linalg.points import Array, Floats, Indices
+from dfeas.linalg.points import Array, Floats, Indices, are_among
 from dfeas.passes.block import Block, Columns, exact_scores_of, in_precision, rounding
 from dfeas.passes.protocol import Blocks, Partial, ScoringPass
 
@@ -67,7 +67,7 @@ class Selection(Struct, frozen=True, eq=False):
 
     def append_to(self, others: Columns, most: int) -> Columns:
         """Other columns, and behind them those of these that are new, all of which are taken out; with room for ``most``."""
-        fresh = ~np.isin(self.index, others.index)
+        fresh = ~are_among(self.index, others.index)
 
         def take(mine: NDArray[np.bool_]) -> Columns:
             piece = self.pieces.pop(0)
@@ -281,4 +281,6 @@ def sample(dimension: int, count: int, n: int, blocks: int, least: int, seed: in
 
 def shuffle_others(blocks: int, drawn: Blocks, seed: int) -> Indices:
     """Numbers of the blocks that a sample did not draw, in random order."""
-    return np.random.default_rng((seed, 1)).permutation(np.setdiff1d(np.arange(blocks), drawn))
+    left = np.ones(blocks, bool)
+    left[list(drawn)] = False
+    return np.random.default_rng((seed, 1)).permutation(np.flatnonzero(left))

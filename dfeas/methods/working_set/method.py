@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from dfeas.linalg.points import Floats, Indices
+from dfeas.linalg.points import Floats, Indices, are_among
 from dfeas.linalg.separation.columns import ColumnMatrix
 from dfeas.linalg.separation.rounds import lowest
 from dfeas.linalg.separation.solver import CONFLICT, SEPARATED, Solution, solve
@@ -62,8 +62,8 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState], Struct, frozen=True):
         facts = state.facts
         if state.columns is None or state.solution is None:
             plan = self._schedule(state)
-            room = min(state.cap, plan.columns)
-            return replace(plan.sample, pass_=replace(plan.sample.pass_, room=room))
+            drawn: Any = plan.sample.pass_
+            return replace(plan.sample, pass_=replace(drawn, room=min(state.cap, plan.columns)))
         if len(state.columns) == facts.n:
             return Select(_direction(state), -np.inf, 0, 0)  # W misses nothing
         if batch := self._batch(state):
@@ -107,7 +107,7 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState], Struct, frozen=True):
             drawn = slice(plan.count) if state.met else slice(None)
             score = column_matrix(columns.points[drawn], columns.scale[drawn]).scores(state.solution.y, 0.0)
             share = min(1.0, plan.band / state.facts.n, (state.cap - len(columns)) / state.facts.n)
-            return max(0.5 * state.solution.margin, float(np.quantile(score, share)))
+            return max(0.5 * state.solution.margin, _quantile(score, share))
         if state.falls_back and state.z is not None:
             return float(np.linalg.norm(state.z)) if separated else 0.0
         if state.dropped and columns is not None:
@@ -136,7 +136,7 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState], Struct, frozen=True):
                 return state
             # the checker has refused the separator: the next one is nearer to the widest margin
             closeness = 0.1 if closeness is None else max(AT.closest, closeness / 10)
-        known = np.isin(columns.index, answer.index)
+        known = are_among(columns.index, answer.index)
         fresh = len(answer.index) - int(known.sum())
         full = state.dropped or len(columns) + fresh > state.cap
         if not (len(answer.index) if full else fresh) and (full or closeness == state.closeness):
@@ -194,10 +194,10 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState], Struct, frozen=True):
         if before.outcome != SEPARATED or state.dropped or state.refused or drawn >= len(columns) + len(answer.score):
             return [], none
         score = column_matrix(columns.points, columns.scale).scores(before.y, 0.0)
-        drawn, usual = min(drawn, len(columns)), float(np.median(score[:drawn]))
+        drawn, usual = min(drawn, len(columns)), _quantile(score[:drawn], 0.5)
         if answer.low >= -AT.like * usual:
             return [], none
-        others = np.where(np.isin(answer.index, columns.index), np.inf, answer.score)
+        others = np.where(are_among(answer.index, columns.index), np.inf, answer.score)
         edges = np.cumsum([len(piece) for piece in answer.pieces])[:-1]
         wanted = AT.opposed * m / -answer.low
         # 1.5 m^0.5 times the usual score is 1 for random columns, and less where these are near to each other
@@ -208,8 +208,8 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState], Struct, frozen=True):
 
     def _is_spread(self, state: PointWorkingSetState, columns: Columns, solution: Solution) -> bool:
         """Whether a conflict lies in more blocks than those of the sample, which have many columns, and few others."""
-        blocks = np.unique(state.facts.block_of(columns.index[solution.rows]))
-        return solution.outcome == CONFLICT and len(blocks) > len(self._schedule(state).sample.blocks) + AT.wrong
+        blocks = set(state.facts.block_of(columns.index[solution.rows]).tolist()) if solution.outcome == CONFLICT else ()
+        return len(blocks) > len(self._schedule(state).sample.blocks) + AT.wrong
 
     def _find_near_conflict(
         self, state: PointWorkingSetState, parts: list[tuple[Columns, Floats]], near: Indices
@@ -294,6 +294,15 @@ def _note_solution(state: PointWorkingSetState, matrix: ColumnMatrix, solution: 
     return state
 
 
+def _quantile(values: Floats, share: float) -> float:
+    """``np.quantile``, but for loading ``numpy.ma``."""
+    place = share * (len(values) - 1)
+    low = int(place)
+    lower, upper = np.partition(values, [low, min(low + 1, len(values) - 1)])[[low, min(low + 1, len(values) - 1)]].tolist()
+    rest = place - low
+    return float(upper - (upper - lower) * (1 - rest) if rest >= 0.5 else lower + (upper - lower) * rest)
+
+
 def _direction(state: PointWorkingSetState) -> Floats:
     """The y of the next pass, of length 1."""
     assert state.solution is not None
@@ -313,7 +322,7 @@ def _find_nearest(state: PointWorkingSetState) -> Columns | None:
 def _keep_lowest(columns: Columns, answer: Selection, y: Floats, count: int) -> Columns:
     """The columns that a pass has taken, and of the others as many as there is room for, the lowest under y."""
     score = column_matrix(columns.points, columns.scale).scores(y, np.inf)
-    others = np.flatnonzero(~np.isin(columns.index, answer.index))
+    others = np.flatnonzero(~are_among(columns.index, answer.index))
     kept = others[np.argsort(score[others], kind="stable")[: max(0, count - len(answer.score))]]
     return Columns.pick([(columns, np.sort(kept)), *((piece, np.arange(len(piece))) for piece in answer.pieces)])
 
