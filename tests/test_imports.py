@@ -18,8 +18,8 @@ OTHERS = {
     *("dask", "distributed", "zarr", "h5py", "narwhals", "pyarrow", "pandas", "sklearn", "matplotlib", "rich", "psutil"),
 }
 """For other questions, and for other data."""
-SCIPY = {"scipy.linalg", "scipy.sparse"}
-"""For systems of many features and sparse points: they take 0.2 s to load."""
+LARGE = {"scipy.linalg", "scipy.sparse", "numpy.ma", "importlib.metadata", "subprocess"}
+"""For systems of many features and sparse points, masked arrays and versions: the first two take 0.2 s to load."""
 FILES = {
     *("shutil", "zipfile", "tempfile", "concurrent.futures", "threadpoolctl", "dfeas.data.views", "dfeas.data.subsets"),
     *("dfeas.data.storage.locks", "dfeas.run.checkpoint.codec", "dfeas.data.inequalities", "dfeas.run.prediction"),
@@ -30,16 +30,16 @@ FILES = {
 what float64 leaves open, and texts of errors and warnings.
 """
 CALLS = {
-    "lookup": ("import dfeas; dfeas.solve", 93, CONFLICTS | OTHERS | SCIPY | FILES),
+    "lookup": ("import dfeas; dfeas.solve", 93, CONFLICTS | OTHERS | LARGE | FILES),
     "separated": (
         "import dfeas, numpy as np; X = np.random.default_rng(0).standard_normal((4000, 200)); dfeas.solve(X, X @ X[0] > 0)",
         113,
-        CONFLICTS | OTHERS | SCIPY,
+        CONFLICTS | OTHERS | LARGE,
     ),
     "command": (
         "import dfeas.__main__\ntry: dfeas.__main__.main()\nexcept SystemExit: pass",
         130,
-        CONFLICTS | OTHERS | SCIPY,
+        CONFLICTS | OTHERS | LARGE,
     ),
 }
 """What is called, how many of our modules it may load, and what it leaves alone."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from contextlib import suppress
-from importlib import import_module, metadata
+from importlib import import_module
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -129,6 +128,9 @@ def _say_version(context: click.Context, _option: click.Parameter, asked: bool) 
 
 def _find_commit() -> str | None:
     """What ``git archive`` wrote where the sources or a wheel come from one, else that of the clone, or what pip noted."""
+    import subprocess  # both load much, and nothing else needs them here
+    from importlib import metadata
+
     package = Path(__file__).parents[1]
     with suppress(OSError):
         written = (package / "commit").read_text().strip()

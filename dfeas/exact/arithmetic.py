@@ -187,7 +187,11 @@ class Fast(Struct, frozen=True, eq=False):
                 part = points[piece : piece + size]
                 part = (part if scaling is None else scaling(part)).astype(np.float32, copy=False)
                 np.dot(part, single, out=score[piece : piece + size])
-                np.einsum("ij,ij->i", part, part, out=square[piece : piece + size])
+                # 64: terms from which a call of BLAS for each takes less: with 1000 a quarter of the time
+                if m >= 64:
+                    np.vecdot(part, part, out=square[piece : piece + size])
+                else:
+                    np.einsum("ij,ij->i", part, part, out=square[piece : piece + size])
             wide = square.astype(np.float64)
             measured = (wide > SQUARES[0]) & (wide < SQUARES[1])
             inverse = 1 / np.sqrt(wide + intercept)

@@ -209,7 +209,8 @@ def facts_of(dataset: Dataset, memory: int, tolerance: float | None = None, radi
     """What a method may know: a quarter of the budget is for what it keeps, as much for answers, the rest for copies."""
     size = working_type(dataset.dtype).itemsize
     entries = 0.0 if dataset.entries is None else int(dataset.entries.offsets[-1]) / dataset.n + dataset.intercept
-    return Facts(dataset.dimension, dataset.rank, memory // 4, dataset.blocks, size, tolerance, radius, entries, eps)
+    blocks, rows = dataset.blocks, dataset.block_rows
+    return Facts(dataset.dimension, dataset.rank, memory // 4, blocks, size, tolerance, radius, entries, eps, block_rows=rows)
 
 
 def least_seconds(work: Callable[[], object], turns: int = 3) -> float:

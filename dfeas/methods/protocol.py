@@ -47,6 +47,11 @@ class Facts(Struct, frozen=True):
     entries: float = 0.0  # stored ones of a column, on average; 0 for dense points
     eps: float = 1e-3  # |Ax| that is a verdict; 0 where none is
     start: Start | None = None  # of an earlier run
+    block_rows: int = 0  # columns of each block but the last; 0 where nobody says
+
+    def block_of(self, index: Indices) -> Indices:
+        """Numbers of the blocks that columns lie in."""
+        return index // (self.block_rows or -(-self.n // self.blocks))
 
     @property
     def row_sums(self) -> bool:

@@ -7,15 +7,15 @@ small blocks with one column each would come as a million objects: pieces of few
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any, TypeVar
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from dfeas.linalg.points import Array, Floats, Indices
+from dfeas.linalg.points import Array, Floats, Indices, are_among
 from dfeas.passes.block import Block, Columns, exact_scores_of, in_precision, rounding
 from dfeas.passes.protocol import Blocks, Partial, ScoringPass
 
@@ -26,20 +26,24 @@ FEW_BYTES = 1 << 16
 
 
 def in_order(
-    pieces: Iterable[T],
+    first: tuple[T, ...],
+    second: tuple[T, ...],
     index: Callable[[T], Indices],
     size: Callable[[T], int],
     joined: Callable[[list[T]], T],
     take: Callable[[T, Indices], T],
 ) -> tuple[T, ...]:
-    """Pieces in the order of the points, whose numbers ``index`` ascend in each; empty ones are left out. ``size`` is that of a
-    piece in bytes, ``joined`` puts some behind each other, and ``take`` picks points by their places.
+    """Pieces in the order of the points, whose numbers ``index`` ascend in each and from one to the next, of some and others.
+    ``size`` is that of a piece in bytes, ``joined`` puts some behind each other, and ``take`` picks points by their places.
     """
-    some = sorted((piece for piece in pieces if len(index(piece))), key=lambda piece: int(index(piece)[0]))
-    apart = all(index(first)[-1] < index(second)[0] for first, second in pairwise(some))
-    if len(some) < 2 or (apart and sum(map(size, some)) > FEW_BYTES):
-        return tuple(some)
-    whole = joined(some)
+    if not (first and second):
+        return first or second
+    if index(second[0])[0] < index(first[0])[0]:
+        first, second = second, first
+    both, apart = first + second, bool(index(first[-1])[-1] < index(second[0])[0])
+    if apart and any(total > FEW_BYTES for total in accumulate(map(size, both))):
+        return both
+    whole = joined(list(both))
     return (whole if apart else take(whole, np.argsort(index(whole))),)
 
 
@@ -63,7 +67,7 @@ class Selection(Struct, frozen=True, eq=False):
 
     def append_to(self, others: Columns, most: int) -> Columns:
         """Other columns, and behind them those of these that are new, all of which are taken out; with room for ``most``."""
-        fresh = ~np.isin(self.index, others.index)
+        fresh = ~are_among(self.index, others.index)
 
         def take(mine: NDArray[np.bool_]) -> Columns:
             piece = self.pieces.pop(0)
@@ -172,11 +176,10 @@ def _could_be_lowest(rows: Indices, fast: Array, error: Floats, count: int) -> I
 
 def merge_lowest(first: SelectPartial, second: SelectPartial, cap: int) -> SelectPartial:
     """Both, with the ``cap`` lowest columns."""
-    both = first.pieces + second.pieces
     best = second if first.arg < 0 or (second.arg >= 0 and (second.low, second.arg) < (first.low, first.arg)) else first
-    if not both:
-        return SelectPartial(first.violated + second.violated, best.low, best.arg, ())
-    pieces = in_order(both, lambda piece: piece[1].index, lambda piece: piece[1].nbytes, _concatenate, _take)
+    pieces = in_order(
+        first.pieces, second.pieces, lambda piece: piece[1].index, lambda piece: piece[1].nbytes, _concatenate, _take
+    )
     count = sum(len(score) for score, _ in pieces)
     if count > cap:
         pieces = _lowest(pieces, cap)
@@ -222,14 +225,15 @@ class Gathering:
 
     __slots__ = ()
     dimension: int
+    room: int  # columns that there is memory for in all, as others will join
 
     def merge(self, first: tuple[Columns, ...], second: tuple[Columns, ...]) -> tuple[Columns, ...]:
-        return in_order(first + second, lambda part: part.index, lambda part: part.nbytes, Columns.concatenate, Columns.take)
+        return in_order(first, second, lambda part: part.index, lambda part: part.nbytes, Columns.concatenate, Columns.take)
 
     def finish(self, partial: tuple[Columns, ...]) -> Columns:
         parts = list(partial)
         del partial  # who called it holds no part
-        return Columns.concatenate(parts) if parts else Columns.none(self.dimension)
+        return Columns.concatenate(parts, self.room) if parts else Columns.none(self.dimension)
 
 
 class Named(Gathering, Struct, frozen=True, eq=False):
@@ -238,6 +242,7 @@ class Named(Gathering, Struct, frozen=True, eq=False):
     dimension: int
     index: Indices  # (s,) of the points, ascending
     unit: bool = True  # as of a sample
+    room: int = 0
 
     def scan(self, block: Block) -> tuple[Columns, ...]:
         rows = self.index[slice(*np.searchsorted(self.index, [block.start, block.start + block.size]))] - block.start
@@ -251,6 +256,7 @@ class Sample(Gathering, Struct, frozen=True):
     quota: int
     seed: int
     unit: bool = True  # false: factors of the columns are labels only
+    room: int = 0
 
     def scan(self, block: Block) -> tuple[Columns, ...]:
         if not block.size:
@@ -275,4 +281,6 @@ def sample(dimension: int, count: int, n: int, blocks: int, least: int, seed: in
 
 def shuffle_others(blocks: int, drawn: Blocks, seed: int) -> Indices:
     """Numbers of the blocks that a sample did not draw, in random order."""
-    return np.random.default_rng((seed, 1)).permutation(np.setdiff1d(np.arange(blocks), drawn))
+    left = np.ones(blocks, bool)
+    left[list(drawn)] = False
+    return np.random.default_rng((seed, 1)).permutation(np.flatnonzero(left))

@@ -53,8 +53,10 @@ class SparseWeights(Struct, frozen=True, eq=False):
         return None
 
     def with_others(self, others: SparseWeights) -> SparseWeights:
-        both = self.pieces + others.pieces
-        pieces = in_order(both, lambda piece: piece[0], lambda piece: piece[0].nbytes + piece[1].nbytes, _concatenate, _take)
+        first, second = (tuple(piece for piece in each.pieces if len(piece[0])) for each in (self, others))
+        pieces = in_order(
+            first, second, lambda piece: piece[0], lambda piece: piece[0].nbytes + piece[1].nbytes, _concatenate, _take
+        )
         return SparseWeights(pieces or self.pieces[:1])
 
 

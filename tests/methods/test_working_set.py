@@ -17,12 +17,13 @@ from dfeas.data.open import open_source
 from dfeas.data.source import DataSpec, Source
 from dfeas.engine.local import LocalEngine
 from dfeas.geometry.points import prefer_method
+from dfeas.geometry.protocol import facts_of
 from dfeas.linalg import separation
 from dfeas.methods.mirror_prox_one_pass import OnePassMirrorProx
 from dfeas.methods.protocol import Facts, LedState, RideAlong
 from dfeas.methods.smooth_perceptron import SmoothPerceptron
 from dfeas.methods.working_set import AT, batches
-from dfeas.methods.working_set.batches import passes_ahead, solver_room
+from dfeas.methods.working_set.batches import passes_ahead, schedule, solver_room
 from dfeas.methods.working_set.method import PointWorkingSet
 from dfeas.passes.protocol import Partial, Together
 from dfeas.passes.select import Select
@@ -233,6 +234,20 @@ def test_a_conflict_comes_with_the_hyperplane_that_has_all_but_the_wrong_labels_
     flipped, *others = found.conflicts
     assert flipped["point"] == Instance("one-flip", 20, 50_000, 0.01, seed=seed).wrong_point
     assert flipped["score"] < 0 < min(each["score"] for each in others)
+
+
+def test_a_conflict_with_a_wrong_label_lies_in_the_blocks_of_the_sample(dataset: Callable[..., Any]) -> None:
+    """Whose last one has a few points only, so that those before it have more than the average."""
+    path, _ = dataset("one-flip", 20, 29_800, margin=1e-4, block_rows=310)
+    opened = open_source(Source(DataSpec(path, intercept=False)))
+    rows, facts = opened.block_rows, facts_of(opened, 1 << 30)
+    assert opened.n // opened.blocks < 0.99 * rows
+    state = states(PointWorkingSet(), LocalEngine(opened, 1), facts)[-1]
+    assert state.solution.outcome == "conflict"
+    flipped = Instance("one-flip", 20, 29_800, 1e-4).wrong_point
+    drawn = schedule(facts, state.cap, 0).sample.blocks
+    assert set(state.best.index // rows) <= {flipped // rows, *drawn}
+    assert len(state.columns) < 4 * facts.m  # as many as a wrong label needs that is as wrong as can be
 
 
 def test_conflicts_are_reported_with_the_users_own_classes(arrays: Callable[..., Any]) -> None:

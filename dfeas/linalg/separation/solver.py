@@ -191,9 +191,14 @@ def _name_conflict(matrix: ColumnMatrix, solution: Solution) -> Solution:
 
 
 def _among_first(matrix: ColumnMatrix, some: Round, C: float) -> Solution | None:
-    """A conflict among the few columns that are solved, if there is one."""
-    slack = some.newton.point.slack()
-    found = conflict(some.newton.matrix, slack / slack.sum()) if slack.any() else None
+    """A conflict among the few columns that are solved, if there is one; where that is dear, if their |Ax| says so."""
+    solved, slack = some.newton.matrix, some.newton.point.slack()
+    if not slack.any():
+        return None
+    x = slack / slack.sum()
+    if int((slack > 0).sum()) * matrix.shape[1] ** 2 > AT.dear and float(np.linalg.norm(solved.combine(x))) >= AT.small:
+        return None
+    found = conflict(solved, x)
     if found is None:
         return None
     solution = _describe(matrix, some.newton, some.rows, C)

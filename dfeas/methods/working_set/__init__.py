@@ -72,6 +72,7 @@ class WorkingSetThresholds(Struct, frozen=True):
     taken: int = 4  # of each batch: of further columns as many as were met at most m are wrong (leave one out),
     band: int = 30  # and of the first full pass after them: 18 were too few for 3 runs of 12
     met: float = 0.25  # share of the columns that are met before all are
+    spread: float = 4.0  # times the root of what a block of a batch has on average, that one gives more at most
     growth: float = 5.0  # times those before are met after a batch, at most
     cramped_sample: int = 3  # that part of what memory holds is a sample before batches then: it separates planted points 200 x
     # 500,000, which took 2.2 reads, not 1.2, with one of ``sample``
@@ -88,6 +89,8 @@ class WorkingSetThresholds(Struct, frozen=True):
     # 16 seeds of 20,000 points at 1e-10 from a plane, of 40 or 60 features; 3 to 5 with 3, and 4 to 10 of six seeds with none
     wrong: int = 8  # outside of the sample, with which a conflict is looked for: wrong labels score far below what it misses
     like: float = 0.5  # share of the median score of a sample that a wrong label is beyond the hyperplane, at least
+    opposed: float = 3.0  # columns of a sample for each feature that are in conflict with a wrong one, times how far that is
+    # below 0: 100 to 1000 features took 1.75 to 2.5 of random columns, and of less than half of that none had a conflict
     fewer: float = 0.9  # share of the fewest wrong points until then that a separator may have wrong, else z is asked next
     closest: float = 1e-6  # nearest to the widest margin that is tried when the checker refuses separators
     capped_tolerance: float = 0.5  # the same at most, when columns have been dropped and a wide margin is wanted
@@ -98,7 +101,8 @@ class WorkingSetThresholds(Struct, frozen=True):
     full_passes: int = 2  # over all data, usually: benchmarks/working_set.py
     dropping_passes: int = 3  # more, where memory holds less than half of the columns it wants: 400 x 50,000 with 24 MiB
     lead: int = 8  # of a leader before points of many features come into memory: about what reading them there costs
-    left: int = 20  # columns for each feature, nearest to the separator, that a run leaves
+    left: int = 3  # columns for each feature, nearest to the separator, that a run leaves: 33 runs of 50 to 300 features that
+    # began with 0.2 to 10 % more points took as many reads as with 20; with 2 one took another
     left_bytes: int = 16 << 20  # of these, at most
 
     # of memory

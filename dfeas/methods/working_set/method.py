@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
-from math import log
+from math import ceil, log, sqrt
 from typing import Any
 
 import numpy as np
 from msgspec import Struct
 
-from dfeas.linalg.points import Floats, Indices
+from dfeas.linalg.points import Floats, Indices, are_among
 from dfeas.linalg.separation.columns import ColumnMatrix
+from dfeas.linalg.separation.rounds import lowest
 from dfeas.linalg.separation.solver import CONFLICT, SEPARATED, Solution, solve
 from dfeas.linalg.separation.sparse_columns import column_matrix
 from dfeas.methods.protocol import Bracket, Evidence, Facts, MethodCost, Sparse, Traits
@@ -60,12 +61,15 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState], Struct, frozen=True):
     def ask(self, state: PointWorkingSetState) -> Partial | Select:
         facts = state.facts
         if state.columns is None or state.solution is None:
-            return self._schedule(state).sample
+            plan = self._schedule(state)
+            drawn: Any = plan.sample.pass_
+            return replace(plan.sample, pass_=replace(drawn, room=min(state.cap, plan.columns)))
         if len(state.columns) == facts.n:
             return Select(_direction(state), -np.inf, 0, 0)  # W misses nothing
         if batch := self._batch(state):
             taken = self._schedule(state).taken
-            return Partial(Select(_direction(state), np.inf, taken, -(-2 * taken // len(batch))), batch)
+            each = taken / len(batch)
+            return Partial(Select(_direction(state), np.inf, taken, ceil(each + AT.spread * sqrt(each))), batch)
         cap = max(state.cap - len(state.columns), state.cap // 2)
         known = vars(state)  # who rides along asks for the question when it is put, and again when it is answered
         if "threshold" not in known:
@@ -101,9 +105,9 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState], Struct, frozen=True):
         if state.full == 0 and columns is not None:
             plan = self._schedule(state)
             drawn = slice(plan.count) if state.met else slice(None)
-            score = column_matrix(columns.points[drawn], columns.scale[drawn]).scores(state.solution.y, np.inf)
+            score = column_matrix(columns.points[drawn], columns.scale[drawn]).scores(state.solution.y, 0.0)
             share = min(1.0, plan.band / state.facts.n, (state.cap - len(columns)) / state.facts.n)
-            return max(0.5 * state.solution.margin, float(np.quantile(score, share)))
+            return max(0.5 * state.solution.margin, _quantile(score, share))
         if state.falls_back and state.z is not None:
             return float(np.linalg.norm(state.z)) if separated else 0.0
         if state.dropped and columns is not None:
@@ -111,7 +115,7 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState], Struct, frozen=True):
         margin = state.solution.margin
         if not separated and margin > 0 and columns is not None:
             # another pass is dearer than some more columns
-            score = column_matrix(columns.points, columns.scale).scores(state.solution.y, np.inf)
+            score = column_matrix(columns.points, columns.scale).scores(state.solution.y, 0.0)
             few = min(AT.nearest * state.facts.m, len(score) - 1)
             return max(0.5 * margin, float(np.partition(score, few)[few]))
         return max(0.0, (2.0 if separated else 0.5) * margin)
@@ -132,7 +136,7 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState], Struct, frozen=True):
                 return state
             # the checker has refused the separator: the next one is nearer to the widest margin
             closeness = 0.1 if closeness is None else max(AT.closest, closeness / 10)
-        known = np.isin(columns.index, answer.index)
+        known = are_among(columns.index, answer.index)
         fresh = len(answer.index) - int(known.sum())
         full = state.dropped or len(columns) + fresh > state.cap
         if not (len(answer.index) if full else fresh) and (full or closeness == state.closeness):
@@ -148,8 +152,8 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState], Struct, frozen=True):
 
     def _solve_with(self, state: PointWorkingSetState, answer: Selection) -> PointWorkingSetState:
         """With what was taken; of wrong labels with a conflict among few columns, if there is one, before all are joined."""
-        parts = self._look_wrong(state, answer)
-        near = self._find_near_conflict(state, parts) if parts else None
+        parts, drawn = self._look_wrong(state, answer)
+        near = self._find_near_conflict(state, parts, drawn) if len(drawn) else None
         if near is not None:
             return near
         # in memory that has room for what the schedule expects, so that W is not copied each time
@@ -166,7 +170,9 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState], Struct, frozen=True):
         matrix = column_matrix(columns.points, columns.scale, solver_room(state.facts))
         solution = solve(matrix, state.solution, eps=(1 - AT.slack) * state.facts.eps)
         if spread and state.solution is not None and not state.refused and self._is_spread(state, columns, solution):
-            near = self._find_near_conflict(state, [(columns, matrix.scores(state.solution.y, 0.0))])
+            sampled = np.isin(state.facts.block_of(columns.index), self._schedule(state).sample.blocks)
+            scored = [(columns, matrix.scores(state.solution.y, 0.0))]
+            near = self._find_near_conflict(state, scored, np.flatnonzero(sampled))
             if near is not None:
                 return near
         if state.closeness is not None and solution.outcome == SEPARATED:
@@ -176,39 +182,50 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState], Struct, frozen=True):
             solution = replace(solution, steps=steps)
         return _note_solution(state, matrix, solution)
 
-    def _look_wrong(self, state: PointWorkingSetState, answer: Selection) -> list[tuple[Columns, Floats]]:
+    def _look_wrong(self, state: PointWorkingSetState, answer: Selection) -> tuple[list[tuple[Columns, Floats]], Indices]:
         """W and what was taken with their scores by the y that separated W, if some of it is as wrong as columns at random are
-        right: what a sample misses is near to its hyperplane. The score of what W has already is infinite.
+        right: what a sample misses is near to its hyperplane. The score of what W has already is infinite. And how many of the
+        sample are in conflict with the most wrong one, from all over it; none where all are too few for that.
         """
         columns, before, drawn = state.columns, state.solution, self._schedule(state).count
         assert columns is not None
         assert before is not None
+        none, m = np.empty(0, np.int64), state.facts.m
         if before.outcome != SEPARATED or state.dropped or state.refused or drawn >= len(columns) + len(answer.score):
-            return []
+            return [], none
         score = column_matrix(columns.points, columns.scale).scores(before.y, 0.0)
-        if answer.low >= -AT.like * np.median(score[:drawn]):
-            return []
-        others = np.where(np.isin(answer.index, columns.index), np.inf, answer.score)
+        drawn, usual = min(drawn, len(columns)), _quantile(score[:drawn], 0.5)
+        if answer.low >= -AT.like * usual:
+            return [], none
+        others = np.where(are_among(answer.index, columns.index), np.inf, answer.score)
         edges = np.cumsum([len(piece) for piece in answer.pieces])[:-1]
-        return [(columns, score), *zip(answer.pieces, np.split(others, edges), strict=True)]
+        wanted = AT.opposed * m / -answer.low
+        # 1.5 m^0.5 times the usual score is 1 for random columns, and less where these are near to each other
+        alone = 2 * drawn < min(1.0, 1.5 * sqrt(m) * usual) * wanted
+        near = np.arange(0 if alone else min(drawn, int(wanted)))
+        near = near * drawn // max(1, len(near))
+        return [(columns, score), *zip(answer.pieces, np.split(others, edges), strict=True)], near
 
     def _is_spread(self, state: PointWorkingSetState, columns: Columns, solution: Solution) -> bool:
         """Whether a conflict lies in more blocks than those of the sample, which have many columns, and few others."""
-        blocks = np.unique(columns.index[solution.rows] * state.facts.blocks // state.facts.n)
-        return solution.outcome == CONFLICT and len(blocks) > len(self._schedule(state).sample.blocks) + AT.wrong
+        blocks = set(state.facts.block_of(columns.index[solution.rows]).tolist()) if solution.outcome == CONFLICT else ()
+        return len(blocks) > len(self._schedule(state).sample.blocks) + AT.wrong
 
     def _find_near_conflict(
-        self, state: PointWorkingSetState, parts: list[tuple[Columns, Floats]]
+        self, state: PointWorkingSetState, parts: list[tuple[Columns, Floats]], near: Indices
     ) -> PointWorkingSetState | None:
         """With a conflict in few blocks, as these are read once more to check it, and among few columns, which takes less:
-        those of the sample's blocks and the few that were most wrong by the y that separated all others. W is these then.
+        those of W that are ``near``, and the few that were most wrong by the y that separated all others, as far as they are
+        half as wrong as the first of them. W is these then.
         """
         assert state.solution is not None
-        facts, blocks = state.facts, self._schedule(state).sample.blocks
-        scores = np.concatenate([score for _, score in parts])
-        chosen = np.concatenate([np.isin(part.index * facts.blocks // facts.n, blocks) for part, _ in parts])
-        chosen[np.argsort(scores, kind="stable")[: AT.wrong]] = True
-        each = np.split(chosen & (scores < np.inf), np.cumsum([len(part) for part, _ in parts])[:-1])
+        facts, scores = state.facts, np.concatenate([score for _, score in parts])
+        chosen = np.zeros(len(scores), bool)
+        chosen[near] = True
+        wrong = np.argsort(scores, kind="stable")[: AT.wrong]
+        chosen[wrong[scores[wrong] <= AT.like * scores[wrong[0]]]] = True
+        edges = np.cumsum([len(part) for part, _ in parts])[:-1]
+        each = np.split(chosen & (scores < np.inf), edges)
         columns = Columns.pick(
             [(part, np.flatnonzero(mine)) for (part, _), mine in zip(parts, each, strict=True) if mine.any()]
         )
@@ -277,6 +294,15 @@ def _note_solution(state: PointWorkingSetState, matrix: ColumnMatrix, solution: 
     return state
 
 
+def _quantile(values: Floats, share: float) -> float:
+    """``np.quantile``, but for loading ``numpy.ma``."""
+    place = share * (len(values) - 1)
+    low = int(place)
+    lower, upper = np.partition(values, [low, min(low + 1, len(values) - 1)])[[low, min(low + 1, len(values) - 1)]].tolist()
+    rest = place - low
+    return float(upper - (upper - lower) * (1 - rest) if rest >= 0.5 else lower + (upper - lower) * rest)
+
+
 def _direction(state: PointWorkingSetState) -> Floats:
     """The y of the next pass, of length 1."""
     assert state.solution is not None
@@ -290,14 +316,13 @@ def _find_nearest(state: PointWorkingSetState) -> Columns | None:
     count = left_columns(state.facts)
     if columns is None or not isinstance(y, np.ndarray) or not count:
         return None
-    score = column_matrix(columns.points, columns.scale).scores(y, np.inf)
-    return columns.take(np.sort(np.argsort(score, kind="stable")[:count]))
+    return columns.take(np.sort(lowest(column_matrix(columns.points, columns.scale).scores(y, 0.0), count)))
 
 
 def _keep_lowest(columns: Columns, answer: Selection, y: Floats, count: int) -> Columns:
     """The columns that a pass has taken, and of the others as many as there is room for, the lowest under y."""
     score = column_matrix(columns.points, columns.scale).scores(y, np.inf)
-    others = np.flatnonzero(~np.isin(columns.index, answer.index))
+    others = np.flatnonzero(~are_among(columns.index, answer.index))
     kept = others[np.argsort(score[others], kind="stable")[: max(0, count - len(answer.score))]]
     return Columns.pick([(columns, np.sort(kept)), *((piece, np.arange(len(piece))) for piece in answer.pieces)])
 

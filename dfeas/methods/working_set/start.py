@@ -25,7 +25,7 @@ import numpy as np
 from msgspec import Struct
 
 from dfeas.linalg import separation
-from dfeas.linalg.points import Floats
+from dfeas.linalg.points import Floats, are_among
 from dfeas.linalg.separation.solver import CONFLICT, SEPARATED, Solution
 from dfeas.methods.mirror_prox_one_pass import OnePassMirrorProx
 from dfeas.methods.protocol import Evidence, Facts, Led, RideAlong, Start, Traits, Wrapping
@@ -140,7 +140,7 @@ class WarmStart(Wrapping, Struct, frozen=True, eq=False):
     def _join(self, state: StartState, columns: Columns) -> PointWorkingSetState:
         """W of the columns that were read last and those before, as many of them as memory has room for."""
         if state.columns is not None:
-            others = np.flatnonzero(~np.isin(columns.index, state.columns.index))
+            others = np.flatnonzero(~are_among(columns.index, state.columns.index))
             room = max(0, state.first.cap - len(state.columns))
             if len(others) > room:
                 others = others[np.linspace(0, len(others) - 1, room).astype(np.int64)]
