@@ -336,7 +336,7 @@ class _Search:
     def _separate(self) -> None:
         """A wide separator of the columns that stay; others that it has right stay, too."""
         rows = np.flatnonzero(self.stays)
-        solution = solve(self.matrix.part(rows)) if len(rows) else None
+        solution = solve(self.matrix.some(rows)) if len(rows) else None
         if solution is not None and solution.outcome == SEPARATED:
             right = self.score(solution.y) > 0
             if right[rows].all():

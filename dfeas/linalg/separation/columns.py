@@ -57,7 +57,7 @@ class ColumnMatrix(Struct, frozen=True, dict=True):
 
     def equilibrate(self) -> ColumnMatrix:
         """The same columns with features brought to one size, if their sizes differ much, without what may be rounding."""
-        if self.single and self.large and self._are_alike():
+        if self.single and self._are_alike():
             return self
         size = np.sqrt(self.squares() / max(1, self.shape[0]))
         some, most = size > 0, float(size.max(initial=0.0))

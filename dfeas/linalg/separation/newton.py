@@ -44,7 +44,7 @@ class Newton:
 
     def __init__(self, matrix: ColumnMatrix, v: Floats, score: Floats | None = None) -> None:
         self.matrix = matrix
-        self.point = Point(v, matrix.scores(v) if score is None else score)
+        self.point = Point(v, matrix.scores(v, within=AT.within) if score is None else score)
         self.steps = 0
         self._active: np.ndarray[tuple[int], np.dtype[np.bool_]] | None = None
         self._gram = np.empty((0, 0))
@@ -66,7 +66,7 @@ class Newton:
             active[place] = self._active
             self._active = active
         self.matrix = matrix
-        self.point = Point(self.point.v, matrix.scores(self.point.v))
+        self.point = Point(self.point.v, matrix.scores(self.point.v, within=AT.within))
 
     def minimise(self, C: float, enough: float, rough: float, most: int = 50, wrong: float = 0.0) -> None:
         """Newton steps until every score exceeds ``enough``, the optimum is near, or no more than a share of all is ``wrong``.
@@ -88,7 +88,7 @@ class Newton:
             square = float(step @ step)
             if math.sqrt(square) <= 1e-12 * math.sqrt(float(target @ target)):
                 return
-            within = AT.within if rough and self.matrix.large else 0.0
+            within = AT.within if rough and self.matrix.single else 0.0
             score = self.matrix.scores(target, within=within)
             slope = score - point.score
             t = line_search(1 - point.score, slope, float(point.v @ step), square, C)
