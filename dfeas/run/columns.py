@@ -110,8 +110,7 @@ class ColumnSolver(Struct, frozen=True):
 def _take_lowest(points: Array, intercept: bool, scale: Array, score: Floats, count: int) -> Columns:
     """Signed unit columns of so many points, a copy."""
     rows = np.sort(lowest(score, count))
-    some = points[rows]
-    some = with_ones(some) if intercept else some
+    some = with_ones(points[rows]) if intercept else points[rows]
     return Columns(rows, some, np.sign(scale[rows]) / norms(some))
 
 

@@ -91,7 +91,7 @@ class Round:
         c, count = self.matrix.shape[0], len(self.rows)
         if self.near:
             level = AT.clear * max(0.0, self.newton.point.low)
-            count = min(count, max(self.matrix.shape[1], 2 * np.count_nonzero(score <= level)))
+            count = min(count, max(self.matrix.shape[1], 2 * int((score <= level).sum())))
         chosen = np.full(c, self.light or 4 * len(self.rows) > c)
         chosen[self.rows] = True
         place = np.flatnonzero(~chosen)
