@@ -82,6 +82,7 @@ class SeparationThresholds(Struct, frozen=True):
     cg_power: float = 0.25  # for C = 1 and 25 for 1e4; an entry of a product is as dear as one of a Gram matrix
     heavy: int = 1 << 26  # multiplications from which a Gram matrix is avoided: 2000 x 600 take 14 ms, and 47 with 1 << 30
     gathered: float = 0.7  # share of active columns up to which they are copied: a step of 4000 x 2000 takes 16 ms, with 0.5 24
+    gathered_bytes: int = 64 << 20  # of all up to which that is so, of more a half: 100,000 x 1000 had 670 MiB in place of 608
     forcing: float = 0.1  # share of the gradient at which conjugate gradients end (inexact Newton; Dembo, Eisenstat, Steihaug
     # 1982): 7 times fewer products than 1e-4 on halfspace 20,000 x 20,000, as active columns change before more digits help
     exact: float = 1e-4  # the same where the optimum itself is wanted

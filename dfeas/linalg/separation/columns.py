@@ -145,7 +145,7 @@ class ColumnMatrix(Struct, frozen=True, dict=True):
         next call, in memory that stays with this matrix: fresh memory takes as long as a product.
         """
         rows = np.flatnonzero(active)
-        if len(rows) > AT.gathered * len(active):
+        if len(rows) > (AT.gathered if self.points.nbytes <= AT.gathered_bytes else 0.5) * len(active):
             return self, slice(None)
         held = vars(self).get("active")
         if held is None or len(held) < len(rows):
