@@ -70,13 +70,14 @@ PRICES = (1.0, 1e2, 1e4)
 which so many coefficients do not explain."""
 WHOLE = 1 << 25
 """Entries up to which W has all columns, where memory has room for them."""
-OPPOSED = 2.5
-"""Opposed columns for each feature among which a suspect is cancelled: of 2 few suspects are, and 3 take a tenth longer."""
+OPPOSED, MANY = 2.5, 5.0
+"""Opposed columns for each feature among which a suspect is cancelled, at least: of 2 few suspects are, and 3 take a tenth
+longer. And at most, with more than ``FEW`` features: 60,000 x 80 points with 200 wrong labels take 2.5 s, and 3.9 with 2.5."""
 NARROW, FEW, ROUNDS = 256, 64, 40
 """Features up to which that is tried, and tried so often: with 20 it takes 0.3 of the time of separations, with 100 3 times."""
 SHORT = 1e-10
 """Share of what is added up from which a sum is a direction, and not rounding."""
-POOL, AT_ONCE = 256, 64
+POOL, AT_ONCE = 160, 64
 """Columns at hand for each feature, where they are many enough, and suspects that they are for."""
 DRAWN = 64
 """Columns for each feature of which a soft margin chooses C."""
@@ -163,8 +164,9 @@ def suspects(
 def _prove(search: _Search, session: Session, stopped: Stop, limits: Limits) -> Suspects:
     dataset, checking = session.dataset, session.checking
     blank = Certificate("separator", dataset.fingerprint, view=dataset.view)
+    same = np.array_equal(search.first, search.y)
     planes = [replace(blank, y=y) for y in (search.first, search.y)]
-    wrong = find_wrong(checking.engine, checking.dataset, planes)
+    wrong = find_wrong(checking.engine, checking.dataset, planes[same:]) * (1 + same)
     ((less, on), near), ((more, on_wide), wide) = sorted(zip(wrong, planes, strict=True), key=lambda each: len(each[0][0]))
     ordered = [(index[order := np.argsort(index)], weight[order]) for index, weight in search.conflicts]
     certificates = [replace(blank, kind="gordan", support=index, weights=weight) for index, weight in ordered]
@@ -172,7 +174,7 @@ def _prove(search: _Search, session: Session, stopped: Stop, limits: Limits) -> 
     proved = [isinstance(answer, Check) and answer.verdict == INFEASIBLE for answer in checked.answers]
     listed, index = np.union1d(less, more), search.columns.index
     at = np.flatnonzero(np.isin(index, listed))
-    score = dict(zip(index[at].tolist(), (search.score(wide.y, np.inf) / search.length)[at].tolist(), strict=True))
+    score = dict(zip(index[at].tolist(), (search.score_of(at, wide.y) / search.length[at]).tolist(), strict=True))
     points, names = [], dataset.name_points(numbers_of(dataset, listed).tolist())
     for some, flat, needed in ((less, {*on}, True), (np.setdiff1d(more, less), {*on_wide}, False)):
         known = zip(numbers_of(dataset, some).tolist(), labels_of(dataset, some), some.tolist(), strict=True)
@@ -225,7 +227,7 @@ class Reserve(Struct, frozen=True, eq=False):
 
     rows: Indices  # (p,)
     columns: ColumnMatrix  # (p, d)
-    dear: Floats  # (p,) scores under the widest separator; infinite where that has them wrong
+    dear: Array  # (p,) scores under the widest separator; infinite where that has them wrong
 
 
 class _Search:
@@ -260,6 +262,10 @@ class _Search:
     def score(self, y: Floats, level: float = 0.0) -> Floats:
         """In float64 up to a level, as signs have to be; above it float32 is enough to tell which are the lowest."""
         return self.matrix.scores(self.matrix.coordinates(y), level)
+
+    def score_of(self, rows: Indices, y: Floats) -> Floats:
+        """Of some columns, in float64."""
+        return self.matrix.scores_of(rows, self.matrix.coordinates(y))
 
     def run(self) -> Stop:
         """Until no suspect can stay, or a limit comes first, after which W is still looked at while there is time."""
@@ -336,7 +342,7 @@ class _Search:
     def _separate(self) -> None:
         """A wide separator of the columns that stay; others that it has right stay, too."""
         rows = np.flatnonzero(self.stays)
-        solution = solve(self.matrix.part(rows)) if len(rows) else None
+        solution = solve(self.matrix.some(rows)) if len(rows) else None
         if solution is not None and solution.outcome == SEPARATED:
             right = self.score(solution.y) > 0
             if right[rows].all():
@@ -353,10 +359,12 @@ class _Search:
             most, opposed = 4 * self.d, met[:0]
             if pool is not None:
                 dear = np.where(self.used[pool.rows], np.inf, pool.dear)
-                few = pool.rows[_find_opposed(dear, along, -2 * wide[suspect], int(OPPOSED * self.d))]
+                least = int(OPPOSED * self.d)
+                count = least if self.d <= FEW else int(MANY * self.d)
+                few = pool.rows[_find_opposed(dear, along, -2 * wide[suspect], count, least)]
                 if self._oppose(suspect, few, pool, score):
                     continue
-                opposed = pool.rows[_find_opposed(dear, along, -2 * wide[suspect], most)]
+                opposed = pool.rows[_find_opposed(dear, along, -2 * wide[suspect], most, most)]
             unused = self.stays & ~self.used
             # columns among which a conflict is looked for
             some = np.union1d(opposed if len(opposed) else _lowest(score, unused, most), met[unused[met]])
@@ -389,12 +397,12 @@ class _Search:
         if self.d > NARROW:
             yield from ((suspect, None, wide[:0]) for suspect in suspects)
             return
-        done, every = 0, Reserve(np.arange(len(wide)), self.even, np.where(wide > 0, wide, np.inf))
+        done, every = 0, Reserve(np.arange(len(wide)), self.even, np.where(wide > 0, wide, np.inf).astype(np.float32))
         while done < len(suspects):
             # what is at hand, and products with it, take a quarter of the memory of W each
             some, unused = np.array(suspects[done : done + min(AT_ONCE, self.d)]), np.flatnonzero(self.stays & ~self.used)
             rows = unused[wide[unused] > 0][:: max(4, len(unused) // (POOL * self.d))]
-            pool = Reserve(rows, self.even.some(rows), wide[rows])
+            pool = Reserve(rows, self.even.some(rows), wide[rows].astype(np.float32))
             reach = pool.columns.products(-self.even.gather(some))
             if (pool.dear <= -wide[some[0]] * reach[0]).sum() < 2 * OPPOSED * self.d:
                 pool, some = every, some[: max(1, self.d // 4)]
@@ -425,7 +433,7 @@ class _Search:
             x = np.append(nnls(columns[:-1].T, -columns[-1]), 1.0)
         except RuntimeError:
             return None
-        left, size = x @ columns, float(x @ np.linalg.norm(columns, axis=1))
+        left, size = x @ columns, float(x @ np.sqrt(np.einsum("ij,ij->i", columns, columns)))
         length = float(np.linalg.norm(left))
         if length > AT.vanished * size:
             return (some[x[:-1] > 0], left) if length > SHORT * size else None
@@ -463,13 +471,13 @@ class _Search:
             self.conflicts.append((self.columns.index[rows], weight / weight.sum()))
 
 
-def _find_opposed(dear: Floats, along: Array, level: float, count: int) -> Indices:
+def _find_opposed(dear: Array, along: Array, level: float, count: int, least: int) -> Indices:
     """Columns, so many, whose combination may be the opposite of a suspect: the farthest along it of those with a score (c,) of
-    at most ``level`` for each unit along it, or none where these are fewer. A combination has half of that, so that both sides
-    of it are among them, and columns near the separator are left to the suspects near it, which have no others.
+    at most ``level`` for each unit along it, or none where these are fewer than the least. A combination has half of that, so
+    that both sides of it are among them, and columns near the separator are left to the suspects near it, which have no others.
     """
-    rows = np.flatnonzero(dear <= level * along)
-    return rows[lowest(-along[rows], count)] if len(rows) >= count else rows[:0]
+    rows = np.flatnonzero(dear <= float(level) * along)
+    return rows[lowest(-along[rows], count)] if len(rows) >= least else rows[:0]
 
 
 def _lowest(score: Floats, among: NDArray[np.bool_], most: int) -> Indices:

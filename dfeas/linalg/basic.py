@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dfeas.linalg.blas import one_thread
+from dfeas.linalg.blas import beat, one_thread
 from dfeas.linalg.points import Floats, Indices
 
 DEPENDENT = 1e-10
@@ -50,6 +50,7 @@ def basic(columns: Callable[[Indices], Floats], dimension: int, x: Floats) -> tu
     active = np.arange(0)
     waiting = np.flatnonzero(x > 0)
     while len(waiting):
+        beat()
         free = most - len(active) + batch
         active, waiting = np.concatenate([active, waiting[:free]]), waiting[free:]
         if len(active) > most:

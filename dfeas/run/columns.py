@@ -24,7 +24,8 @@ from msgspec import Struct
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.readers import SliceReader
-from dfeas.linalg.points import Array, Floats, Indices, product, with_ones, working_type
+from dfeas.engine.local import SMALL_BYTES
+from dfeas.linalg.points import Array, Floats, Indices, norms, product, with_ones, working_type
 from dfeas.linalg.separation.conflict import oppose
 from dfeas.linalg.separation.rounds import lowest
 from dfeas.linalg.separation.solver import SEPARATED, separate_from
@@ -33,7 +34,7 @@ from dfeas.methods.protocol import Bracket, Evidence, Facts, Sparse
 from dfeas.methods.working_set.batches import held_columns, left_columns
 from dfeas.passes.block import Columns, in_precision
 from dfeas.run.recovery import separator
-from dfeas.run.solver_thread import run_solver
+from dfeas.run.solver_thread import run_solver, run_solver_here
 from dfeas.verify.certificate import Certificate
 
 FAR = 8.0
@@ -77,7 +78,8 @@ class ColumnSolver(Struct, frozen=True):
         Abandoned where a limit ends it.
         """
         points = _whole_array(dataset)
-        return None if points is None else run_solver(lambda: self._solve(points, dataset.intercept, y, scale), self.stop)
+        run = run_solver_here if dataset.bytes <= SMALL_BYTES else run_solver
+        return None if points is None else run(lambda: self._solve(points, dataset.intercept, y, scale), self.stop)
 
     def _solve(self, points: Array, intercept: bool, y: Floats, scale: Array) -> Found | None:
         score = scores(points, y) * scale
@@ -108,9 +110,8 @@ class ColumnSolver(Struct, frozen=True):
 def _take_lowest(points: Array, intercept: bool, scale: Array, score: Floats, count: int) -> Columns:
     """Signed unit columns of so many points, a copy."""
     rows = np.sort(lowest(score, count))
-    some = points[rows]
-    length = np.sqrt(np.einsum("ij,ij->i", some, some, dtype=np.float64) + intercept)
-    return Columns(rows, with_ones(some) if intercept else some, np.sign(scale[rows]) / length)
+    some = with_ones(points[rows]) if intercept else points[rows]
+    return Columns(rows, some, np.sign(scale[rows]) / norms(some))
 
 
 def _are_many(score: Array, points: Array) -> bool:

@@ -22,6 +22,7 @@ from dfeas.linalg.separation import AT
 from dfeas.linalg.separation.columns import ColumnMatrix
 from dfeas.linalg.separation.conflict import conflict, nearest, oppose
 from dfeas.linalg.separation.newton import Newton, conjugate_gradients, line_search
+from dfeas.linalg.separation.rounds import lowest
 from dfeas.linalg.separation.solver import Solution, separate_from, solve
 from dfeas.linalg.separation.sparse_columns import column_matrix
 from dfeas.records import replace
@@ -759,3 +760,20 @@ def test_features_are_equilibrated_where_sums_in_float64_say_so(factor: float, s
     assert narrow.large
     assert narrow.equilibrate().feature == pytest.approx(wide.equilibrate().feature, rel=1e-12)
     assert (narrow.equilibrate() is narrow) == (factor < 30)
+
+
+@pytest.mark.parametrize("law", ["normal", "ascending", "descending", "few values", "infinite"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_lowest_of_many_scores_are_those_of_a_sort(law: str, dtype: type) -> None:
+    draw = np.random.default_rng(0)
+    score = {
+        "normal": draw.standard_normal(50_000),
+        "ascending": np.arange(50_000.0),
+        "descending": -np.arange(50_000.0),
+        "few values": draw.integers(0, 3, 50_000) * 1.0,
+        "infinite": np.where(draw.random(50_000) < 0.99, np.inf, draw.standard_normal(50_000)),
+    }[law].astype(dtype)
+    for count in (1, 17, 1000, 12_500, 12_501, 50_000):
+        found = lowest(score, count)
+        assert len({*found.tolist()}) == count
+        np.testing.assert_array_equal(np.sort(score[found]), np.sort(score)[:count])

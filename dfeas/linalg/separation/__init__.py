@@ -21,9 +21,10 @@
 
 With scores of all columns that few have wrong a separator is looked for without these stages first:
 
-    rows <- the lowest, three times as many as are wrong                                            solver.py: separate_from
-    for C = 1e5, 1e7, ..: minimise; all scores on the rows > 0.02: score all columns
-      none far below: w separates; else twice as many join as are
+    rows <- the lowest, three times as many as are wrong; a step on every second                    solver.py: separate_from
+    for C = what so dense columns weigh, 100 times that, ..: minimise
+      all scores on the rows > 0.02, or the first time few are wrong: score all columns
+        none far below: w separates; else the lowest join, twice as many as are wrong
 
 Why it ends: soft margins with C -> infinity meet either a separator (every xi below 1) or, as A x = w / (C sum(xi)), weights
 x = xi / sum(xi) with |Ax| -> 0, which are polished to a basic solution (``basic``: Caratheodory). A subset in conflict is a
@@ -50,8 +51,10 @@ class SeparationThresholds(Struct, frozen=True):
     longer: int = 3  # times the products until |Ax| is below eps, with which a separator is still looked for then
 
     # of a separator near to where all columns are seen from
-    near_c: float = 1e5  # the first C: half-spaces 20,000 x 100 take 7 Newton steps, with 1e4 and 1e6 half as many again
-    light_c: float = 30.0  # the same of all columns at once: 4000 x 2000 takes 0.07 s, with 1 and 10 a half more, or twice that
+    near_c: float = 1e5  # the least C to begin with: half-spaces 20,000 x 100 take 5 Newton steps, with 1e4 twice as many
+    dense: float = 10.0  # C over d^-3 (columns for each unit of score)^2: six shapes take as long with 3, a third more with 0.3
+    few_wrong: float = 0.03  # share of the first columns that may be wrong when all are scored: half-spaces take 5 steps for 8
+    light_c: float = 30.0  # the same of all columns at once: 4000 x 2000 takes 2 steps, with 10 or 100 up to 6
     thin_c: float = 1e12  # the last: of 200,000 x 100 points three are on the wrong side, as near as 1000 others, with 1e8
     wrong: int = 3  # times as many of the lowest are solved as are wrong: with two and four it takes as long, or a tenth longer
 
@@ -77,7 +80,9 @@ class SeparationThresholds(Struct, frozen=True):
     resolved: float = 1e-13  # a Cholesky factor is used while (1/C) / trace is above this
     cg_steps: int = 10  # products that conjugate gradients take, times C to ``cg_power``: halfspace 4000 x 100,000 takes 4
     cg_power: float = 0.25  # for C = 1 and 25 for 1e4; an entry of a product is as dear as one of a Gram matrix
-    heavy: int = 1 << 30  # multiplications from which a Gram matrix is avoided: 4000 x 1000 take 0.25 s, by products 0.03
+    heavy: int = 1 << 26  # multiplications from which a Gram matrix is avoided: 2000 x 600 take 14 ms, and 47 with 1 << 30
+    gathered: float = 0.7  # share of active columns up to which they are copied: a step of 4000 x 2000 takes 16 ms, with 0.5 24
+    gathered_bytes: int = 64 << 20  # of all up to which that is so, of more a half: 100,000 x 1000 had 670 MiB in place of 608
     forcing: float = 0.1  # share of the gradient at which conjugate gradients end (inexact Newton; Dembo, Eisenstat, Steihaug
     # 1982): 7 times fewer products than 1e-4 on halfspace 20,000 x 20,000, as active columns change before more digits help
     exact: float = 1e-4  # the same where the optimum itself is wanted

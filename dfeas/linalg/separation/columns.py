@@ -57,7 +57,7 @@ class ColumnMatrix(Struct, frozen=True, dict=True):
 
     def equilibrate(self) -> ColumnMatrix:
         """The same columns with features brought to one size, if their sizes differ much, without what may be rounding."""
-        if self.single and self.large and self._are_alike():
+        if self.single and self._are_alike():
             return self
         size = np.sqrt(self.squares() / max(1, self.shape[0]))
         some, most = size > 0, float(size.max(initial=0.0))
@@ -69,7 +69,7 @@ class ColumnMatrix(Struct, frozen=True, dict=True):
 
     def even_out(self) -> ColumnMatrix:
         """With features of one size as far as some columns tell, in products of the same precision."""
-        seen = min(300, self.shape[0])
+        seen = min(300, self.shape[0], max(50, (1 << 17) // self.shape[1]))
         some = self.some(np.arange(seen) * self.shape[0] // seen)
         if some._are_alike():
             return self
@@ -140,14 +140,19 @@ class ColumnMatrix(Struct, frozen=True, dict=True):
         side_by_side(take, 2)  # most of it is what fresh memory takes
         return replace(self, points=points, scale=self.scale[rows])
 
-    def _take_active(self, rows: Indices) -> ColumnMatrix:
-        """Some columns until the next call, in memory that stays with this matrix: fresh memory takes as long as a product."""
+    def gather_active(self, active: NDArray[np.bool_]) -> tuple[ColumnMatrix, Indices | slice]:
+        """What is multiplied in place of active columns, and where it is: they alone, unless nearly all are. It holds until the
+        next call, in memory that stays with this matrix: fresh memory takes as long as a product.
+        """
+        rows = np.flatnonzero(active)
+        if len(rows) > (AT.gathered if self.points.nbytes <= AT.gathered_bytes else 0.5) * len(active):
+            return self, slice(None)
         held = vars(self).get("active")
         if held is None or len(held) < len(rows):
             self.forget_active()
             del held
             held = vars(self)["active"] = fresh((len(rows), self.shape[1]), self.points.dtype)
-        return self._take_into(held[: len(rows)], rows)
+        return self._take_into(held[: len(rows)], rows), rows
 
     def forget_active(self) -> None:
         """Free the memory of active columns."""
@@ -179,7 +184,8 @@ class ColumnMatrix(Struct, frozen=True, dict=True):
 
     def gather(self, rows: Indices | slice) -> Floats:
         """Columns D a_j (r, d) of some rows in float64."""
-        chosen: Floats = np.multiply(self.points[rows], self.scale[rows, None], dtype=np.float64)
+        chosen: Floats = self.points[rows].astype(np.float64)
+        chosen *= self.scale[rows, None]
         if (self.feature != 1).any():
             chosen *= self.feature
         return chosen
@@ -269,7 +275,7 @@ class ColumnMatrix(Struct, frozen=True, dict=True):
 
     def combine(self, x: Floats, less: Floats | float = 0.0, share: float = 0.0) -> Floats:
         """sum_j x_j D a_j - ``less`` (d,) over the entries that are not zero; in float64, or wrong by a share of its length."""
-        if share and self.single and self.large:
+        if share and self.single:
             fast = self._add_columns(x, single=True) - less
             if AT.narrow * float(np.abs(x).sum()) <= share * float(np.linalg.norm(fast)):
                 return fast
@@ -304,12 +310,10 @@ class ColumnMatrix(Struct, frozen=True, dict=True):
         return length
 
     def normal(self, active: NDArray[np.bool_]) -> Callable[[Floats], Floats]:
-        """sum over active columns of D a_j (D a_j)'v (d,), for many v; in the precision of the rows unless ``exact``. They are
-        gathered once, and a tile is multiplied twice while the cache holds it, so that a product reads the columns once.
+        """sum over active columns of D a_j (D a_j)'v (d,), for many v; in the precision of the rows unless ``exact``. A tile is
+        multiplied twice while the cache holds it, so that a product reads the columns once.
         """
-        rows, part, square = np.flatnonzero(active), self, self.scale**2 * active
-        if 2 * len(rows) <= len(active):
-            part, square = self._take_active(rows), square[rows]
+        square = self.scale**2 * active
         groups = self._groups(len(square))
 
         def product(v: Floats) -> Floats:
@@ -317,7 +321,7 @@ class ColumnMatrix(Struct, frozen=True, dict=True):
 
             def add(g: int) -> Floats:
                 factor, total = square[groups[g]], np.zeros(self.shape[1])
-                for here, tile in part._stored_tiles(range(len(square))[groups[g]], single=self.single):
+                for here, tile in self._stored_tiles(range(len(square))[groups[g]], single=self.single):
                     total += ((tile @ question) * factor[here]).astype(tile.dtype) @ tile
                 return total
 
@@ -366,8 +370,10 @@ class FewColumns(ColumnMatrix, frozen=True):
     """c columns of dimension d, one a row: ``points`` (c, d) are D a_j in float64, and ``scale`` is 1."""
 
     @classmethod
-    def of(cls, matrix: ColumnMatrix) -> FewColumns:
-        return cls(matrix.gather(slice(None)), np.ones(matrix.shape[0]), matrix.feature, True, matrix.direct, matrix.room)
+    def of(cls, matrix: ColumnMatrix, rows: Indices | slice = slice(None)) -> FewColumns:
+        """Some columns of another matrix."""
+        columns = matrix.gather(rows)
+        return cls(columns, np.ones(len(columns)), matrix.feature, True, matrix.direct, matrix.room)
 
     def _with(self, factor: Floats) -> ColumnMatrix:
         return replace(self, points=self.points * factor, feature=self.feature * factor)
@@ -398,11 +404,13 @@ class FewColumns(ColumnMatrix, frozen=True):
         return lambda v: (part @ v) @ part
 
     def gram(self, rows: Indices) -> tuple[Floats, Floats]:
-        part: Floats = self.points[rows]
+        part: Floats = self.points if len(rows) == len(self.points) else self.points[rows]
         return part.T @ part, part.sum(axis=0)
 
 
-def multiply_out(matrix: ColumnMatrix) -> ColumnMatrix:
-    """The same columns, multiplied out where they are few."""
-    few = matrix.shape[0] * matrix.shape[1] < AT.worth
-    return FewColumns.of(matrix) if few and not isinstance(matrix, FewColumns) else matrix
+def multiply_out(matrix: ColumnMatrix, rows: Indices | None = None) -> ColumnMatrix:
+    """The same columns, or some of them, multiplied out where they are few."""
+    count = matrix.shape[0] if rows is None else len(rows)
+    if count * matrix.shape[1] < AT.worth and not isinstance(matrix, FewColumns):
+        return FewColumns.of(matrix, slice(None) if rows is None else rows)
+    return matrix if rows is None else matrix.some(rows)

@@ -9,7 +9,7 @@ from math import isqrt
 import numpy as np
 
 from dfeas.linalg.basic import DEPENDENT, LOADING, basic, independent, rank, solve_triangular
-from dfeas.linalg.blas import one_thread
+from dfeas.linalg.blas import beat, one_thread
 from dfeas.linalg.points import Floats, Indices
 from dfeas.linalg.separation import AT
 from dfeas.linalg.separation.columns import ColumnMatrix
@@ -70,6 +70,7 @@ def among_heavy(matrix: ColumnMatrix, x: Floats, products: int = 0) -> tuple[Ind
     tried, most = 0, max(AT.few, isqrt(products * matrix.shape[0]))
     best = None
     for share in HEAVY if matrix.shape[1] > AT.few else ():
+        beat()
         rows = np.flatnonzero(x > share * x.max())
         if len(rows) > most or not matrix.has_room(rows):
             break
@@ -166,6 +167,7 @@ def _refine(columns: Floats, x: Floats) -> tuple[Floats, bool] | None:
     """x (s,) >= 0 with sum(x) = 1 and x'columns = 0 up to rounding, near an approximate one, or None; and whether it is the
     only one, so that no part of these columns is in conflict.
     """
+    beat()
     s, d = columns.shape
     system = np.vstack([columns.T, np.ones(s)])
     wanted = np.zeros(d + 1)

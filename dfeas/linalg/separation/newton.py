@@ -42,9 +42,9 @@ class Point(Struct, frozen=True):
 class Newton:
     """Minimises for one C after the other from where it stands; keeps the Gram matrix of the active columns up to date."""
 
-    def __init__(self, matrix: ColumnMatrix, v: Floats) -> None:
+    def __init__(self, matrix: ColumnMatrix, v: Floats, score: Floats | None = None) -> None:
         self.matrix = matrix
-        self.point = Point(v, matrix.scores(v))
+        self.point = Point(v, matrix.scores(v, within=AT.within) if score is None else score)
         self.steps = 0
         self._active: np.ndarray[tuple[int], np.dtype[np.bool_]] | None = None
         self._gram = np.empty((0, 0))
@@ -52,6 +52,10 @@ class Newton:
         self._updates = 0
         self.products = 0  # of active columns with vectors, by conjugate gradients, or what took as long
         self.most_products = math.inf
+
+    def start_from(self, v: Floats) -> None:
+        """Go on from another iterate, one step later."""
+        self.point, self.steps = Point(v, self.matrix.scores(v)), self.steps + 1
 
     def extend(self, columns: Callable[[], ColumnMatrix], place: Indices) -> None:
         """Go on with a matrix of more columns, made when the former one is gone, whose columns are at ``place`` (c,) in it."""
@@ -62,18 +66,20 @@ class Newton:
             active[place] = self._active
             self._active = active
         self.matrix = matrix
-        self.point = Point(self.point.v, matrix.scores(self.point.v))
+        self.point = Point(self.point.v, matrix.scores(self.point.v, within=AT.within))
 
-    def minimise(self, C: float, enough: float, rough: float, most: int = 50) -> None:
-        """Newton steps until every score exceeds ``enough``, or the optimum is near. Near means a full step after which no more
-        than ``rough`` of the active columns changed (0: none, and the step is tiny).
+    def minimise(self, C: float, enough: float, rough: float, most: int = 50, wrong: float = 0.0) -> None:
+        """Newton steps until every score exceeds ``enough``, the optimum is near, or no more than a share of all is ``wrong``.
+        Near means a full step after which no more than ``rough`` of the active columns changed (0: none, and the step is tiny).
         """
         if rough and self.point.low <= enough:
-            self._shorten(C)
+            self.stretch(C, 1.0)  # what separated other columns may be too long for these
         for _ in range(most):
             point = self.point
             active, low = point.score < 1, point.low
             if low > enough or low >= 1 or self.products >= self.most_products:
+                return
+            if wrong and np.count_nonzero(point.score <= 0) <= wrong * len(active):
                 return
             target = self._solve(active, C, AT.forcing if rough else AT.exact)
             if target is None:
@@ -82,7 +88,7 @@ class Newton:
             square = float(step @ step)
             if math.sqrt(square) <= 1e-12 * math.sqrt(float(target @ target)):
                 return
-            within = AT.within if rough and self.matrix.large else 0.0
+            within = AT.within if rough and self.matrix.single else 0.0
             score = self.matrix.scores(target, within=within)
             slope = score - point.score
             t = line_search(1 - point.score, slope, float(point.v @ step), square, C)
@@ -102,11 +108,11 @@ class Newton:
                 if changed <= rough * np.count_nonzero(active):
                     return
 
-    def _shorten(self, C: float) -> None:
-        """Begin with the best multiple of where it stands: what separated other columns may be too long for these."""
+    def stretch(self, C: float, most: float = math.inf) -> None:
+        """Begin with the best multiple of where it stands, of so many times the length at most."""
         v, score = self.point.v, self.point.score
         t = line_search(np.ones(len(score)), score, 0.0, float(v @ v), C)
-        if t < 1:
+        if t < most:
             self.point = Point(t * v, t * score)
 
     def _solve(self, active: np.ndarray[tuple[int], np.dtype[np.bool_]], C: float, share: float) -> Floats | None:
@@ -176,14 +182,16 @@ class Newton:
     def _conjugate_gradients(self, active: np.ndarray[tuple[int], np.dtype[np.bool_]], C: float, share: float) -> Floats | None:
         """The same system by products with columns; never exact, and the line search makes a descent of it."""
         matrix, v = self.matrix, self.point.v
-        normal = matrix.normal(active)
+        part, rows = matrix.gather_active(active)
+        normal = part.normal(active[rows])
 
         def multiply(step: Floats) -> Floats:
             beat()
             self.products += 1
             return step / C + normal(step)
 
-        downhill = matrix.combine(self.point.slack(), v / C, 0.01)  # wrong by 1 % of its length is good enough to begin with
+        # wrong by 1 % of its length is good enough to begin with
+        downhill = part.combine(self.point.slack()[rows], v / C, 0.01 if matrix.large else 0.0)
         target = v + conjugate_gradients(multiply, downhill, share, 200 if matrix.single else 1000)
         return target if np.isfinite(target).all() else None
 

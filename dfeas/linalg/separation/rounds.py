@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from dfeas.linalg.points import Array, Floats, Indices
 from dfeas.linalg.separation import AT
 from dfeas.linalg.separation.columns import ColumnMatrix, multiply_out
 from dfeas.linalg.separation.newton import Newton
+
+SAMPLED = 4096
+"""Scores of which some tell a bar, at least."""
 
 
 class Round:
@@ -22,14 +27,25 @@ class Round:
         first = AT.first * d
         if at_once or 2 * first > c or (self.light and v.any()):
             self.rows = np.arange(c)
-            self.newton = Newton(matrix, v)
+            self.newton = Newton(matrix, v, score)
             return
         if score is not None:
             first = max(first, AT.wrong * int((score <= 0).sum()))
         elif v.any():
             score = matrix.scores(v)
         self.rows = np.arange(first) * c // first if score is None else np.sort(lowest(score, first))
-        self.newton = Newton(multiply_out(matrix.some(self.rows)), v)
+        self.newton = Newton(multiply_out(matrix, self.rows), v)
+
+    def begin(self, C: float) -> None:
+        """Take a step on every second of the columns, which tell as much of the first one as all do; or, where all columns are
+        solved, find out how long a vector to begin with.
+        """
+        if self.whole:
+            self.newton.stretch(C)
+            return
+        half = Newton(self.newton.matrix.some(np.arange(0, len(self.rows), 2)), self.newton.point.v)
+        half.minimise(C, self.enough, AT.rough, 1)
+        self.newton.start_from(half.point.v)
 
     @property
     def whole(self) -> bool:
@@ -45,6 +61,16 @@ class Round:
     def is_promising(self) -> bool:
         """Whether it is time for all columns, as those that are solved do not look like a conflict."""
         return self.light and not self.whole and float((self.newton.point.score <= 0).mean()) < AT.hopeless
+
+    @property
+    def near_c(self) -> float:
+        """The first C near to a separator. Where r columns have one more unit of score, d are as near as d / r, which is about
+        1 / |w|, and w is C times the sum of d that each lack some of 1. Light ones are all there, as dense as a normal law.
+        """
+        score, d = self.newton.point.score, self.matrix.shape[1]
+        reach = math.sqrt(float(score @ score) * math.pi / 2 / len(score)) if self.light else float(score.max())
+        dense = len(score) / max(reach, np.finfo(np.float64).tiny)
+        return min(AT.thin_c, max(AT.light_c if self.light else AT.near_c, AT.dense * dense**2 / d**3))
 
     @property
     def enough(self) -> float:
@@ -64,18 +90,26 @@ class Round:
         """Take the lowest of those that wait, as many as there are; all, if that makes more than half, or they are light."""
         c, count = self.matrix.shape[0], len(self.rows)
         if self.near:
-            count = min(count, max(self.matrix.shape[1], 2 * int((score <= AT.clear * self.newton.point.low).sum())))
+            level = AT.clear * max(0.0, self.newton.point.low)
+            count = min(count, max(self.matrix.shape[1], 2 * int((score <= level).sum())))
         chosen = np.full(c, self.light or 4 * len(self.rows) > c)
         chosen[self.rows] = True
         place = np.flatnonzero(~chosen)
         chosen[place[lowest(score[place], count)]] = True
         before, self.rows = self.rows, np.flatnonzero(chosen)
         place = np.searchsorted(self.rows, before)
-        self.newton.extend(lambda: self.matrix if self.whole else multiply_out(self.matrix.some(self.rows)), place)
+        self.newton.extend(lambda: self.matrix if self.whole else multiply_out(self.matrix, self.rows), place)
 
 
 def lowest(score: Array, count: int) -> Indices:
     """Positions of so many of the lowest scores, or of all, in no order."""
     if count >= len(score):
         return np.arange(len(score))
+    if len(score) >= 4 * max(SAMPLED, count):  # few are below a bar that some of them tell
+        some = score[:: len(score) // SAMPLED]
+        share = count * len(some) / len(score)
+        bar = np.partition(some, place := int(share + 4 * math.sqrt(share) + 1))[place]
+        below = np.flatnonzero(score <= bar)
+        if count < len(below):
+            return below[np.argpartition(score[below], count - 1)[:count]]
     return np.argpartition(score, count - 1)[:count]

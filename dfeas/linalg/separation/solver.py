@@ -74,25 +74,30 @@ def separate_from(matrix: ColumnMatrix, y: Floats, score: Floats, most: int) -> 
     with one_thread():
         even = matrix.even_out()
         some = Round(even, even.coordinates(y), at_once=False, score=score)
-        C, last = (AT.light_c, AT.plain_c * AT.factor) if some.light else (AT.near_c, AT.thin_c)
+        C, last = some.near_c, AT.plain_c * AT.factor if some.light else AT.thin_c
+        few = 0.0 if some.whole else AT.few_wrong  # what waits tells more than they do
+        some.begin(C)
         while True:
             newton = some.newton
-            newton.minimise(C, some.enough, AT.rough)
-            if newton.point.low <= some.enough:
-                wrong = 0.0 if some.whole and not some.light else float((newton.point.score <= 0).mean())
-                if last < C * AT.factor or wrong > AT.hopeless:
+            newton.minimise(C, some.enough, AT.rough, wrong=few)
+            wrong = float((newton.point.score <= 0).mean())
+            if newton.point.low <= some.enough and not 0 < wrong <= few:
+                if last < C * AT.factor or (wrong > AT.hopeless and (some.light or not some.whole)):
+                    score, outcome = even.scores(newton.point.v, within=math.inf), UNRESOLVED
                     break
                 C *= AT.factor
-            elif some.has_right(score := even.scores(newton.point.v, within=math.inf)):
-                solution = _describe(matrix, newton, some.rows, C)
-                margin = min(solution.margin, float(score.min()) / float(np.linalg.norm(solution.w)))
-                return replace(solution, margin=margin), score
-            elif len(some.rows) > most:
+                continue
+            score = newton.point.score if some.whole else even.scores(newton.point.v, within=math.inf)
+            outcome = SEPARATED if some.has_right(score) else UNRESOLVED
+            if outcome == SEPARATED or len(some.rows) > most:
                 break
-            else:
-                some.grow(score)
-        score = even.scores(newton.point.v, within=math.inf)
-        return replace(_describe(matrix, newton, some.rows, C), outcome=UNRESOLVED), score
+            some.grow(score)
+            few = 0.0
+        part = matrix if some.whole else matrix.some(some.rows)
+        solution = _describe(part, newton, np.arange(len(some.rows)), C, 1e-3 if matrix.large else 0.0)
+        upper = solution.upper + AT.narrow if matrix.large and matrix.single else solution.upper
+        margin = min(solution.margin, float(score.min()) / max(float(np.linalg.norm(solution.w)), np.finfo(np.float64).tiny))
+        return replace(solution, rows=some.rows[solution.rows], margin=margin, upper=min(1.0, upper), outcome=outcome), score
 
 
 def _solve_in_units(matrix: ColumnMatrix, even: ColumnMatrix, start: Solution | None) -> Solution:
@@ -142,7 +147,7 @@ def fast(matrix: ColumnMatrix, some: Round, C: float, eps: float = 0.0) -> Solut
         newton, enough = some.newton, some.enough
         newton.minimise(C, enough, AT.rough)
         # 1e-3: the share by which |Ax| of a soft margin may be wrong
-        best = solution = _describe(matrix, newton, some.rows, C, 1e-3).with_upper(best)
+        best = solution = _describe(matrix, newton, some.rows, C, 1e-3 if matrix.large else 0.0).with_upper(best)
         if newton.point.low > enough:
             score = some.scores()
             if some.has_right(score):
@@ -191,14 +196,19 @@ def _name_conflict(matrix: ColumnMatrix, solution: Solution) -> Solution:
 
 
 def _among_first(matrix: ColumnMatrix, some: Round, C: float) -> Solution | None:
-    """A conflict among the few columns that are solved, if there is one; where that is dear, if their |Ax| says so."""
+    """A conflict among the few columns that are solved, if there is one; where that is dear, if their |Ax| says so. By exact
+    weights: near others it often has a negative one, with 400 to 1000 features for every second overlap.
+    """
     solved, slack = some.newton.matrix, some.newton.point.slack()
     if not slack.any():
         return None
-    x = slack / slack.sum()
-    if int((slack > 0).sum()) * matrix.shape[1] ** 2 > AT.dear and float(np.linalg.norm(solved.combine(x))) >= AT.small:
+    dear = int((slack > 0).sum()) * matrix.shape[1] ** 2 > AT.dear
+    if dear and float(np.linalg.norm(solved.combine(slack / slack.sum()))) >= AT.small:
         return None
-    found = conflict(solved, x)
+    if not solved.exact:
+        some.newton.minimise(AT.plain_c, math.inf, 0.0, 5)
+        slack = some.newton.point.slack()
+    found = conflict(solved, slack / slack.sum()) if slack.any() else None
     if found is None:
         return None
     solution = _describe(matrix, some.newton, some.rows, C)

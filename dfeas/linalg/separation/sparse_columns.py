@@ -111,6 +111,9 @@ class SparseMatrix(ColumnMatrix, frozen=True, eq=False, dict=True):
         taken = self.take_columns(rows)
         return np.sqrt(csr.row_sums(taken, taken.data**2))
 
+    def gather_active(self, active: NDArray[np.bool_]) -> tuple[ColumnMatrix, Indices | slice]:
+        return self, slice(None)  # ``normal`` gathers them
+
     def normal(self, active: NDArray[np.bool_]) -> Callable[[Floats], Floats]:
         """sum over active columns of D a_j (D a_j)'v (d,); in the precision of the rows unless ``exact``."""
         taken = csr.astype(self.take_columns(np.flatnonzero(active)), self.points.dtype if self.single else np.float64)
