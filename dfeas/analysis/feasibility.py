@@ -266,6 +266,7 @@ def _guess(asked: Inequalities, session: Session, until: Callable[[], bool]) -> 
     if until():
         raise Abandoned
     points = scipy.sparse.csr_array(rows(session.checking.dataset, np.arange(session.dataset.n)))
+    points.eliminate_zeros()
     return points, run_solver(partial(ask, points, *asked.equalities), until)
 
 

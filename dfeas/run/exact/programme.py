@@ -197,25 +197,26 @@ def _combine_dependent(
     and bounds that are ``fixed``, and those that cancel its features. Otherwise those whose weights would be negative, if they
     have no ``other`` side.
     """
-    d, r = points.shape[1], len(rows)
-    number = np.concatenate([[j], rows, fixed, [points.shape[0] - 1]])
-    digits = common(points[number].toarray())[0]
-    weights = np.zeros(len(number), object)
-    weights[0] = 1
+    d, r, number = points.shape[1], len(rows), np.append(j, rows)
+    digits, weights = common(points[number].toarray())[0], np.ones(1 + len(rows), object)
     if r:
-        follows, weights[0] = solve(digits[1 : 1 + r, features].T, digits[0, features][:, None])
-        weights[1 : 1 + r] = -follows[:, 0]
+        follows, weights[0] = solve(digits[1:, features].T, digits[0, features][:, None])
+        weights[1:] = -follows[:, 0]
     against = list[int]()
-    for k in np.flatnonzero(weights[: 1 + r] < 0).tolist():
+    for k in np.flatnonzero(weights < 0).tolist():
         opposite = other.get(int(number[k]))
         if opposite is None:
             against.append(int(number[k]))
         else:
             number[k], digits[k], weights[k] = opposite, -digits[k], -weights[k]
+    of = points[fixed][:, : d - 1].indices
+    there = combine(weights, digits)[of] != 0
+    number, of = np.concatenate([number, fixed[there], [points.shape[0] - 1]]), of[there]
+    digits = common(points[number].toarray())[0]
+    weights = np.append(weights, np.zeros(1 + len(of), object))
     total = combine(weights, digits)
     missed = dict[int, int]()
-    for k in range(1 + r, len(number) - 1):
-        i = int(np.flatnonzero(digits[k, : d - 1])[0])
+    for k, i in enumerate(of.tolist(), 1 + r):
         if total[i] and (total[i] > 0) == (digits[k, i] > 0):
             missed[i] = int(number[k])
         elif total[i]:
