@@ -226,7 +226,7 @@ def separate_table(problem: Problem, limits: Limits, resources: Resources) -> Se
             session = stack.enter_context(open_session(copied, resources))
             return _write_result(stack, session, asked, face, survey(session), output, AT_ONCE, ended)
 
-    return describe_face(face, None).resulting(make)
+    return describe_face(face, None)._put_off(make)
 
 
 def _copy(values: Any) -> Any:

@@ -81,7 +81,7 @@ class Separation(Conclusion):
     flat: list[list[int]] = field(default_factory=list)
     result: Result
 
-    def resulting(self, make: Callable[[], Result]) -> Separation:
+    def _put_off(self, make: Callable[[], Result]) -> Separation:
         """This answer, whose result is made when it is asked for."""
         del self.__dict__["result"]
         self.__dict__["_make"] = make
