@@ -157,7 +157,7 @@ def _why_ended(answer: Feasibility, stop: bool) -> Stop:
 
 def _decide(asked: Inequalities, problem: Problem, limits: Limits, resources: Resources, output: Output) -> Feasibility:
     until = limits.until(output.stop)
-    early, irreducible = None, False
+    early: tuple[Face, Result] | None = None
     if resources.client is None or problem.spec.by_path:  # as threads decide it, with their bits
         here = replace(resources, client=None)
         ways = [
@@ -169,7 +169,6 @@ def _decide(asked: Inequalities, problem: Problem, limits: Limits, resources: Re
             early = way(problem, Goal(), limits, here, output)
             if early is not None:
                 break
-        irreducible = early is not None and early[1].method == NAME
     result: Result = decide(problem, "auto", Goal(), limits, resources, output, then=SOLVABLE) if early is None else early[1]
     unknown = Feasibility(verdict=UNDECIDED, proof=Proof.NONE, message=result.message, result=result)
     if output.out is not None:  # in place of a verdict of the points, which is none of the inequalities
@@ -191,7 +190,7 @@ def _decide(asked: Inequalities, problem: Problem, limits: Limits, resources: Re
             return replace(unknown, message=face)
         if face.y is not None and face.y[-1] > 0:
             return _describe_solution(unknown, problem, face.y, Proof.EXACT, resources, until)
-        known = face.weights if irreducible else None
+        known = face.weights if face.kind == QUASI and face.y is None else None  # of a guess, which is proved
         found = _find_multipliers(asked, problem, face.support, resources, until, known)
     except Abandoned:
         return replace(unknown, message=STOPPED)
