@@ -329,16 +329,18 @@ def test_what_contradicts_only_by_rounding_is_decided_exactly(kind: Any, most: b
 def test_pairs_of_inequalities_that_contradict_by_rounding_are_decided_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(separation, "SMALL", 0)  # so that these are large
     monkeypatch.setattr(feasibility, "search_integers", lambda *_: pytest.fail("a guess decides"))
-    rng = np.random.default_rng(1)
-    left, none = rng.integers(-9, 10, (6, 8)) / 10, np.full(8, NONE)
-    left = np.vstack([left, left.sum(axis=0)])
-    right = left[:6] @ np.ones(8)
-    right = np.append(right, right.sum())
-    A, b = np.vstack([left, -left]), np.append(right, -right)
-    answer = dfeas.feasible(A, b)
-    system = System(A, b, A[:0], b[:0], -none, none)
-    assert answer.verdict == ("feasible" if system.has_solution() else "infeasible")
-    require_evidence(system, answer)
+    told = set()
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        left, none = rng.integers(-9, 10, (12, 5)) / 10, np.full(5, NONE)
+        right = left @ (np.ones(5) if seed % 2 else np.zeros(5))
+        A, b = np.vstack([left, -left]), np.append(right, -right)
+        answer = dfeas.feasible(A, b)
+        system = System(A, b, A[:0], b[:0], -none, none)
+        assert answer.verdict == ("feasible" if system.has_solution() else "infeasible")
+        require_evidence(system, answer)
+        told.add(answer.verdict)
+    assert told == {"feasible", "infeasible"}
 
 
 def test_more_equalities_than_variables_are_decided_by_their_ranks() -> None:
